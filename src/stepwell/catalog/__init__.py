@@ -1,0 +1,23 @@
+"""The catalog: the transactional truth, on SQLite, on PostgreSQL or in memory.
+
+A `Catalog` gives transactions; the modules of this package are functions on one: `relations`, `files`, `writes`
+(acknowledge), `barriers` (close, commit, finish an epoch), `leases`, `pins`, `settings`. What must happen together is
+done in one transaction, and a crash leaves all of it or nothing.
+"""
+
+from stepwell.catalog import barriers, control, files, leases, pins, relations, settings, writes
+from stepwell.catalog.connection import Catalog, Transaction, open_catalog
+
+__all__ = [
+    "Catalog",
+    "Transaction",
+    "barriers",
+    "control",
+    "files",
+    "leases",
+    "open_catalog",
+    "pins",
+    "relations",
+    "settings",
+    "writes",
+]

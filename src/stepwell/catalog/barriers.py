@@ -1,0 +1,170 @@
+"""Barriers: an epoch's way from open to readable, one transaction a step, each tested against the lease's term."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from stepwell.catalog import control, files, leases
+from stepwell.catalog.connection import Transaction
+from stepwell.catalog.schema import barrier_requests, epochs, relations
+from stepwell.epochs import Epoch, EpochRecord, EpochState
+from stepwell.errors import EpochNotRetainedError
+from stepwell.failpoints import failpoint
+from stepwell.files import DataFile, NewFile, total
+from stepwell.plan import Publication
+from stepwell.relations import RelationId
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidated:
+    """What several writers acknowledged for one relation, and the one changelog that stands for it."""
+
+    inputs: tuple[DataFile, ...]
+    outputs: tuple[NewFile, ...]
+
+
+def close(tx: Transaction, term: int, now: int) -> Epoch:
+    """End the open epoch: what is acknowledged is its input, what comes now belongs to the next."""
+    leases.check(tx, term)
+    epoch = control.lock(tx).open_epoch
+    tx.execute(
+        sa.update(epochs).where(epochs.c.epoch == epoch).values(state=EpochState.ALIGNED.value, aligned_at=now)
+    )
+    tx.execute(
+        sa.insert(epochs).values(
+            epoch=epoch + 1, state=EpochState.OPEN.value, opened_at=now, changed=0, inserted=0, retracted=0
+        )
+    )
+    control.move(tx, open_epoch=epoch + 1)
+    return epoch
+
+
+def commit(tx: Transaction, term: int, epoch: Epoch, consolidated: Sequence[Consolidated], now: int) -> None:
+    """Make an aligned epoch one that cannot be lost."""
+    leases.check(tx, term)
+    for each in consolidated:
+        files.replace_written(tx, each.inputs, each.outputs, now)
+    written = files.written_in(tx, epoch)
+    counts = total(file for group in written.values() for file in group)
+    tx.execute(
+        sa.update(epochs)
+        .where(epochs.c.epoch == epoch)
+        .values(
+            state=EpochState.COMMITTED.value,
+            committed_at=now,
+            changed=len(written),
+            inserted=counts.inserted,
+            retracted=counts.retracted,
+        )
+    )
+    failpoint("barrier.commit.inside")
+
+
+def finish(
+    tx: Transaction, term: int, epoch: Epoch, publications: Sequence[tuple[RelationId, Publication]], now: int
+) -> None:
+    """Make a committed and published epoch readable."""
+    leases.check(tx, term)
+    record_publications(tx, publications)
+    tx.execute(
+        sa.update(epochs).where(epochs.c.epoch == epoch).values(state=EpochState.READABLE.value, readable_at=now)
+    )
+    control.move(tx, readable_epoch=epoch)
+    tx.execute(sa.delete(barrier_requests).where(barrier_requests.c.epoch <= epoch))
+    failpoint("barrier.readable.inside")
+
+
+def record_publications(tx: Transaction, publications: Sequence[tuple[RelationId, Publication]]) -> None:
+    """Remember what the Delta logs say now."""
+    for relation, publication in publications:
+        files.mark_published(tx, [file.id for file in publication.adds], [file.id for file in publication.removes])
+        tx.execute(
+            sa.update(relations)
+            .where(relations.c.id == relation)
+            .values(published_epoch=publication.epoch, publication=relations.c.publication + 1)
+        )
+
+
+def publication_state(tx: Transaction, relation: RelationId) -> tuple[int, Epoch | None]:
+    """How often a relation was published, and the epoch its Delta log stands at."""
+    query = sa.select(relations.c.publication, relations.c.published_epoch).where(relations.c.id == relation)
+    row = tx.execute(query).one()
+    return row.publication, row.published_epoch
+
+
+def unfinished(tx: Transaction) -> list[EpochRecord]:
+    """The epochs that are closed and not yet readable, oldest first: what a crash has left to do."""
+    return _records(tx, epochs.c.state.in_([EpochState.ALIGNED.value, EpochState.COMMITTED.value]))
+
+
+def readable(tx: Transaction) -> list[EpochRecord]:
+    """The epochs that can be read, oldest first."""
+    return _records(tx, epochs.c.state == EpochState.READABLE.value)
+
+
+def has_requests(tx: Transaction) -> bool:
+    """Whether somebody waits for the open epoch to be closed."""
+    query = sa.select(barrier_requests.c.id).where(barrier_requests.c.epoch >= control.look(tx).open_epoch)
+    return tx.execute(query.limit(1)).first() is not None
+
+
+def has_input(tx: Transaction) -> bool:
+    """Whether anything was acknowledged for the open epoch."""
+    return bool(files.written_in(tx, control.look(tx).open_epoch))
+
+
+def require_readable(tx: Transaction, epoch: int) -> Epoch:
+    """`epoch`, if it can be read; else an error that names those that can."""
+    at = control.look(tx)
+    query = sa.select(sa.func.min(epochs.c.epoch)).where(epochs.c.state == EpochState.READABLE.value)
+    oldest = tx.execute(query).scalar()
+    oldest = at.readable_epoch if oldest is None else oldest
+    if oldest <= epoch <= at.readable_epoch:
+        return Epoch(epoch)
+    raise EpochNotRetainedError(
+        f"epoch {epoch} cannot be read",
+        detail=f"The oldest epoch kept is {oldest}, the newest readable one {at.readable_epoch}.",
+        hint="SELECT * FROM stepwell.epochs lists them.",
+    )
+
+
+def epoch_at(tx: Transaction, moment: int) -> Epoch:
+    """The epoch that was the newest readable one at `moment`."""
+    query = sa.select(sa.func.max(epochs.c.epoch)).where(
+        epochs.c.state == EpochState.READABLE.value, epochs.c.readable_at <= moment
+    )
+    found = tx.execute(query).scalar()
+    if found is None:
+        records = readable(tx)
+        raise EpochNotRetainedError(
+            "no epoch that old is kept",
+            detail=f"The oldest epoch kept is {records[0].epoch}." if records else "No epoch is readable yet.",
+            hint="SELECT * FROM stepwell.epochs lists them with their times.",
+        )
+    return Epoch(found)
+
+
+def forget_epochs(tx: Transaction, before: Epoch) -> None:
+    """Let go of the epochs below `before`."""
+    tx.execute(
+        sa.delete(epochs).where(epochs.c.epoch < before, epochs.c.state == EpochState.READABLE.value)
+    )
+
+
+def _records(tx: Transaction, condition: sa.ColumnElement[bool]) -> list[EpochRecord]:
+    query = sa.select(epochs).where(condition).order_by(epochs.c.epoch)
+    return [
+        EpochRecord(
+            Epoch(row.epoch),
+            EpochState(row.state),
+            row.committed_at,
+            row.readable_at,
+            row.changed,
+            row.inserted,
+            row.retracted,
+        )
+        for row in tx.execute(query)
+    ]

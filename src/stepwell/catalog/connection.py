@@ -1,0 +1,120 @@
+"""The way into a catalog: a URL to transactions.
+
+SQLite: write-ahead log, full synchronisation, write transactions begin IMMEDIATE so that they queue instead of failing.
+PostgreSQL: write transactions lock the rows they decide by; reads see one snapshot.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import NoSuchModuleError, OperationalError
+from sqlalchemy.pool import StaticPool
+
+from stepwell.catalog.migrate import migrate
+from stepwell.errors import WarehouseError, mask
+
+Transaction = sa.Connection
+"""What the functions of this package work on."""
+
+_BUSY_SECONDS = 30
+
+
+class Catalog:
+    """An open catalog. `read()` and `write()` give transactions; everything else is a function on one."""
+
+    def __init__(self, engine: sa.Engine, url: str) -> None:
+        self._engine = engine
+        self.url = mask(url)
+
+    @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        """A transaction that sees one state of the catalog and changes nothing."""
+        with self._engine.connect() as connection:
+            if self._engine.dialect.name == "postgresql":
+                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        """A transaction that commits when the block ends and leaves nothing behind when it raises."""
+        with self._engine.connect() as connection:
+            connection = connection.execution_options(stepwell_write=True)
+            with connection.begin():
+                yield connection
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+def open_catalog(url: str) -> Catalog:
+    """Open the catalog at `url`, `memory:` for one that lives as long as this object, and bring it up to date."""
+    try:
+        engine = _engine(url)
+    except (NoSuchModuleError, ImportError, sa.exc.ArgumentError) as error:
+        raise WarehouseError(
+            f'"{mask(url)}" is not a catalog that can be opened',
+            detail=str(error),
+            hint="Use sqlite:///path/catalog.db, or postgresql+psycopg://user@host/database with stepwell[postgres] installed.",
+        ) from error
+    try:
+        migrate(engine, mask(url))
+    except OperationalError as error:
+        engine.dispose()
+        raise WarehouseError(f'cannot open the catalog "{mask(url)}"', detail=str(error.orig).strip()) from error
+    except BaseException:
+        engine.dispose()
+        raise
+    return Catalog(engine, url)
+
+
+def _engine(url: str) -> sa.Engine:
+    if url == "memory:":
+        engine = sa.create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
+        _SerialConnection.install(engine)
+        return _prepare_sqlite(engine)
+    parsed = sa.make_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        if parsed.database:
+            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+        return _prepare_sqlite(sa.create_engine(url, connect_args={"timeout": _BUSY_SECONDS}))
+    return sa.create_engine(url, pool_pre_ping=True, connect_args={"options": "-c lock_timeout=30s"})
+
+
+def _prepare_sqlite(engine: sa.Engine) -> sa.Engine:
+    @sa.event.listens_for(engine, "connect")
+    def connect(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # transactions begin where we say, not where the driver thinks
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute(f"PRAGMA busy_timeout={_BUSY_SECONDS * 1000}")
+
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        is_write = connection.get_execution_options().get("stepwell_write")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
+
+    return engine
+
+
+class _SerialConnection:
+    """A catalog in memory is one connection: its transactions take turns."""
+
+    @staticmethod
+    def install(engine: sa.Engine) -> None:
+        turn = threading.Lock()
+
+        @sa.event.listens_for(engine, "checkout")
+        def checkout(*_: Any) -> None:
+            turn.acquire()
+
+        @sa.event.listens_for(engine, "checkin")
+        def checkin(*_: Any) -> None:
+            turn.release()
+

@@ -1,0 +1,46 @@
+"""The control row: the open epoch, the readable epoch and the last position, in one place that writers lock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from stepwell.catalog import schema
+from stepwell.catalog.connection import Transaction
+from stepwell.epochs import Epoch
+from stepwell.writes import Position
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """Where the database stands."""
+
+    open_epoch: Epoch
+    readable_epoch: Epoch
+    last_position: Position
+    forgotten_position: Position
+
+
+def look(tx: Transaction) -> Control:
+    """Where the database stands, as this transaction sees it."""
+    return _read(tx, sa.select(schema.control))
+
+
+def lock(tx: Transaction) -> Control:
+    """Where the database stands, and keep everyone else from moving it until this transaction ends."""
+    return _read(tx, sa.select(schema.control).with_for_update())
+
+
+def move(tx: Transaction, **values: int) -> None:
+    tx.execute(sa.update(schema.control).values(**values))
+
+
+def _read(tx: Transaction, query: sa.Select[tuple[int, ...]]) -> Control:
+    row = tx.execute(query).one()
+    return Control(
+        Epoch(row.open_epoch),
+        Epoch(row.readable_epoch),
+        Position(row.last_position),
+        Position(row.forgotten_position),
+    )

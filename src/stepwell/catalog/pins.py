@@ -1,0 +1,23 @@
+"""Pins: epochs that must stay readable while somebody works on them."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from stepwell.catalog.connection import Transaction
+from stepwell.catalog.schema import pins
+from stepwell.epochs import Epoch
+
+
+def pin(tx: Transaction, epoch: Epoch, holder: str, now: int) -> int:
+    """Keep `epoch` until `unpin`; the number to give back."""
+    query = sa.insert(pins).values(epoch=epoch, holder=holder, created_at=now).returning(pins.c.id)
+    return int(tx.execute(query).scalar_one())
+
+
+def unpin(tx: Transaction, id_: int) -> None:
+    tx.execute(sa.delete(pins).where(pins.c.id == id_))
+
+
+def pinned(tx: Transaction) -> list[Epoch]:
+    return [Epoch(row.epoch) for row in tx.execute(sa.select(pins.c.epoch).order_by(pins.c.epoch))]

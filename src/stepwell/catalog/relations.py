@@ -1,0 +1,168 @@
+"""Relations in the catalog: names, definitions, columns through the epochs, and the numbers of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from stepwell.catalog import control
+from stepwell.catalog.connection import Transaction
+from stepwell.catalog.schema import relations, schemas
+from stepwell.epochs import Epoch
+from stepwell.errors import DuplicateNameError, UndefinedTableError, nearest
+from stepwell.relations import Chunking, Column, Definition, Relation, RelationId, RelationKind, WatermarkRule
+from stepwell.types import parse_type
+
+NAMESPACE = "main"
+
+
+def create(tx: Transaction, name: str, definition: Definition, columns: tuple[Column, ...]) -> Relation:
+    """Register a relation from the open epoch on."""
+    epoch = control.lock(tx).open_epoch
+    row = {
+        "namespace": NAMESPACE,
+        "name": name,
+        "name_key": name.lower(),
+        "kind": definition.kind.value,
+        "definition": _encode(definition),
+        "created_epoch": epoch,
+        "next_row_id": 1,
+        "publication": 0,
+    }
+    try:
+        found = tx.execute(sa.insert(relations).values(row).returning(relations.c.id)).scalar_one()
+    except IntegrityError as error:
+        raise DuplicateNameError(f'relation "{name}" exists already') from error
+    id_ = RelationId(found)
+    _add_schema(tx, id_, epoch, columns)
+    return Relation(id_, name, definition, columns, epoch)
+
+
+def find(tx: Transaction, name: str, epoch: Epoch | None = None) -> Relation | None:
+    """The relation called `name` today, with the columns it has now or had at `epoch`."""
+    query = sa.select(relations).where(
+        relations.c.namespace == NAMESPACE, relations.c.name_key == name.lower(), relations.c.dropped_epoch.is_(None)
+    )
+    row = tx.execute(query).mappings().one_or_none()
+    return _relation(tx, row, epoch) if row else None
+
+
+def get(tx: Transaction, name: str, epoch: Epoch | None = None) -> Relation:
+    """As `find`, or an error with the nearest name."""
+    found = find(tx, name, epoch)
+    if found is None:
+        names = [row.name for row in tx.execute(sa.select(relations.c.name).where(relations.c.dropped_epoch.is_(None)))]
+        raise UndefinedTableError(
+            f'relation "{name}" does not exist', hint=nearest(name, names) or "SHOW TABLES lists those that do."
+        )
+    return found
+
+
+def get_all(tx: Transaction) -> list[Relation]:
+    """Every relation, in the order of creation."""
+    query = sa.select(relations).where(relations.c.dropped_epoch.is_(None)).order_by(relations.c.id)
+    return [_relation(tx, row, None) for row in tx.execute(query).mappings()]
+
+
+def known_ids(tx: Transaction) -> dict[RelationId, int | None]:
+    """Every relation the catalog remembers, dropped ones with the moment they were dropped."""
+    query = sa.select(relations.c.id, relations.c.dropped_at)
+    return {RelationId(row.id): row.dropped_at for row in tx.execute(query)}
+
+
+def drop(tx: Transaction, id_: RelationId, now: int) -> None:
+    """Free the name at once; the files go when nobody can need them."""
+    epoch = control.lock(tx).open_epoch
+    tx.execute(sa.update(relations).where(relations.c.id == id_).values(dropped_epoch=epoch, dropped_at=now))
+
+
+def forget(tx: Transaction, ids: Iterable[RelationId]) -> None:
+    """Remove dropped relations whose files are gone."""
+    chosen = list(ids)
+    tx.execute(sa.delete(schemas).where(schemas.c.relation_id.in_(chosen)))
+    tx.execute(sa.delete(relations).where(relations.c.id.in_(chosen)))
+
+
+def rename(tx: Transaction, id_: RelationId, name: str) -> None:
+    control.lock(tx)
+    try:
+        tx.execute(sa.update(relations).where(relations.c.id == id_).values(name=name, name_key=name.lower()))
+    except IntegrityError as error:
+        raise DuplicateNameError(f'relation "{name}" exists already') from error
+
+
+def add_columns(tx: Transaction, relation: Relation, columns: tuple[Column, ...]) -> None:
+    """Give a relation more columns from the open epoch on; rows written before have NULL in them."""
+    epoch = control.lock(tx).open_epoch
+    current = get(tx, relation.name).columns
+    taken = {column.name.lower() for column in current}
+    for column in columns:
+        if column.name.lower() in taken:
+            raise DuplicateNameError(
+                f'column "{column.name}" exists already in {relation.kind} "{relation.name}"', sqlstate="42701"
+            )
+    _add_schema(tx, relation.id, epoch, current + columns)
+
+
+def reserve_rows(tx: Transaction, id_: RelationId, count: int) -> int:
+    """The first of `count` row numbers that nobody else has or will have."""
+    query = (
+        sa.update(relations)
+        .where(relations.c.id == id_)
+        .values(next_row_id=relations.c.next_row_id + count)
+        .returning(relations.c.next_row_id)
+    )
+    return int(tx.execute(query).scalar_one()) - count
+
+
+def return_rows(tx: Transaction, id_: RelationId, unused: int, end: int) -> None:
+    """Give back the numbers [unused, end) of a reservation, if nobody has reserved after it."""
+    tx.execute(
+        sa.update(relations)
+        .where(relations.c.id == id_, relations.c.next_row_id == end)
+        .values(next_row_id=unused)
+    )
+
+
+def _relation(tx: Transaction, row: Any, epoch: Epoch | None) -> Relation:
+    query = sa.select(schemas.c.columns).where(schemas.c.relation_id == row["id"])
+    if epoch is not None and epoch >= row["created_epoch"]:
+        query = query.where(schemas.c.from_epoch <= epoch)
+    if epoch is not None and epoch < row["created_epoch"]:
+        query = query.order_by(schemas.c.from_epoch, schemas.c.id)
+    else:
+        query = query.order_by(schemas.c.from_epoch.desc(), schemas.c.id.desc())
+    columns = tx.execute(query.limit(1)).scalar_one()
+    return Relation(
+        RelationId(row["id"]),
+        row["name"],
+        _decode(RelationKind(row["kind"]), row["definition"]),
+        tuple(Column(each["name"], parse_type(each["type"]), each["nullable"]) for each in columns),
+        Epoch(row["created_epoch"]),
+    )
+
+
+def _add_schema(tx: Transaction, id_: RelationId, epoch: Epoch, columns: tuple[Column, ...]) -> None:
+    encoded = [{"name": each.name, "type": str(each.type), "nullable": each.nullable} for each in columns]
+    tx.execute(sa.insert(schemas).values(relation_id=id_, from_epoch=epoch, columns=encoded))
+
+
+def _encode(definition: Definition) -> dict[str, object]:
+    chunking, watermark = definition.chunking, definition.watermark
+    return {
+        "key": list(definition.key),
+        "chunking": [chunking.column, chunking.width] if chunking else None,
+        "watermark": [watermark.column, watermark.delay] if watermark else None,
+    }
+
+
+def _decode(kind: RelationKind, stored: dict[str, Any]) -> Definition:
+    return Definition(
+        kind,
+        tuple(stored["key"]),
+        Chunking(*stored["chunking"]) if stored["chunking"] else None,
+        WatermarkRule(*stored["watermark"]) if stored["watermark"] else None,
+    )

@@ -1,0 +1,136 @@
+"""The catalog's tables, the same on SQLite and PostgreSQL. Times are microseconds since 1970, UTC."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()
+
+_Id = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite numbers by itself only what is spelt INTEGER
+
+control = sa.Table(
+    "control",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("open_epoch", sa.BigInteger, nullable=False),
+    sa.Column("readable_epoch", sa.BigInteger, nullable=False),
+    sa.Column("last_position", sa.BigInteger, nullable=False),
+    sa.Column("forgotten_position", sa.BigInteger, nullable=False),
+)
+
+relations = sa.Table(
+    "relations",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("namespace", sa.String, nullable=False),
+    sa.Column("name", sa.String, nullable=False),
+    sa.Column("name_key", sa.String, nullable=False),
+    sa.Column("kind", sa.String, nullable=False),
+    sa.Column("definition", sa.JSON, nullable=False),
+    sa.Column("created_epoch", sa.BigInteger, nullable=False),
+    sa.Column("dropped_epoch", sa.BigInteger),
+    sa.Column("dropped_at", sa.BigInteger),
+    sa.Column("next_row_id", sa.BigInteger, nullable=False),
+    sa.Column("published_epoch", sa.BigInteger),
+    sa.Column("publication", sa.BigInteger, nullable=False),
+)
+sa.Index(
+    "relations_name",
+    relations.c.namespace,
+    relations.c.name_key,
+    unique=True,
+    sqlite_where=relations.c.dropped_epoch.is_(None),
+    postgresql_where=relations.c.dropped_epoch.is_(None),
+)
+
+schemas = sa.Table(
+    "schemas",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("relation_id", sa.BigInteger, nullable=False, index=True),
+    sa.Column("from_epoch", sa.BigInteger, nullable=False),
+    sa.Column("columns", sa.JSON, nullable=False),
+)
+
+epochs = sa.Table(
+    "epochs",
+    metadata,
+    sa.Column("epoch", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("state", sa.String, nullable=False, index=True),
+    sa.Column("opened_at", sa.BigInteger, nullable=False),
+    sa.Column("aligned_at", sa.BigInteger),
+    sa.Column("committed_at", sa.BigInteger),
+    sa.Column("readable_at", sa.BigInteger, index=True),
+    sa.Column("changed", sa.BigInteger, nullable=False),
+    sa.Column("inserted", sa.BigInteger, nullable=False),
+    sa.Column("retracted", sa.BigInteger, nullable=False),
+)
+
+files = sa.Table(
+    "files",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("relation_id", sa.BigInteger, nullable=False),
+    sa.Column("store", sa.String, nullable=False),
+    sa.Column("path", sa.String, nullable=False),
+    sa.Column("from_epoch", sa.BigInteger, nullable=False),
+    sa.Column("last_epoch", sa.BigInteger, nullable=False),
+    sa.Column("until_epoch", sa.BigInteger),
+    sa.Column("logged", sa.Boolean, nullable=False),
+    sa.Column("superseded", sa.Boolean, nullable=False),
+    sa.Column("published", sa.Boolean, nullable=False),
+    sa.Column("ended_at", sa.BigInteger),
+    sa.Column("rows", sa.BigInteger, nullable=False),
+    sa.Column("retracted", sa.BigInteger, nullable=False),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
+    sa.Column("time_min", sa.BigInteger),
+    sa.Column("time_max", sa.BigInteger),
+    sa.Column("key_range", sa.JSON),
+)
+sa.Index("files_content", files.c.relation_id, files.c.superseded, files.c.until_epoch)
+sa.Index("files_epoch", files.c.from_epoch)
+
+acknowledgements = sa.Table(
+    "acknowledgements",
+    metadata,
+    sa.Column("position", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("relation_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("chunks", sa.JSON),
+    sa.Column("keys", sa.LargeBinary),
+)
+sa.Index("acknowledgements_relation", acknowledgements.c.relation_id, acknowledgements.c.position)
+
+lease = sa.Table(
+    "lease",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("term", sa.BigInteger, nullable=False),
+    sa.Column("holder", sa.String),
+    sa.Column("expires_at", sa.BigInteger, nullable=False),
+)
+
+barrier_requests = sa.Table(
+    "barrier_requests",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("epoch", sa.BigInteger, nullable=False, index=True),
+    sa.Column("requested_at", sa.BigInteger, nullable=False),
+)
+
+pins = sa.Table(
+    "pins",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("holder", sa.String, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+)
+
+settings = sa.Table(
+    "settings",
+    metadata,
+    sa.Column("name", sa.String, primary_key=True),
+    sa.Column("value", sa.String, nullable=False),
+)

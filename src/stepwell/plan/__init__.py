@@ -1,0 +1,27 @@
+"""Planning: from what is known to what to do about it.
+
+Which files make up a relation at an epoch, which of them to merge, fold, publish or remove, whether a value may be
+assigned to a column. Nothing here reads a clock, a catalog, a disk or a DataFrame.
+"""
+
+from stepwell.plan.assignment import check_assignment
+from stepwell.plan.compaction import Fold, Merge, choose_fold, choose_merge
+from stepwell.plan.content import Content, changes_between, content_at, needs_consolidation
+from stepwell.plan.publication import Publication, plan_publication
+from stepwell.plan.retention import oldest_kept, removable
+
+__all__ = [
+    "Content",
+    "Fold",
+    "Merge",
+    "Publication",
+    "changes_between",
+    "check_assignment",
+    "choose_fold",
+    "choose_merge",
+    "content_at",
+    "needs_consolidation",
+    "oldest_kept",
+    "plan_publication",
+    "removable",
+]

@@ -1,0 +1,98 @@
+"""Compaction: keep the number of files small, and what is retracted out of the way of readers.
+
+A *merge* puts small files of one kind together: every row keeps its epoch, so the merged file stands for its inputs at
+every epoch, as content and as changelog, and nothing is lost by it. A *fold* applies pending retractions: new plain rows
+from an epoch on, while the files before it stay for those who look back.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from stepwell.epochs import Epoch
+from stepwell.files import DataFile, Store
+
+SETTLED_ROWS = 1_000_000
+"""A plain file of this size is left alone."""
+
+_FAN_IN = {Store.ROWS: 8, Store.CHANGES: 4}
+_SMALLEST_TIER = 64
+_GROWTH = 8
+
+FOLD_ROWS = 10_000
+FOLD_SHARE = 0.2
+"""Fold once this many changes are pending, or this share of the content."""
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Put these files together into one."""
+
+    store: Store
+    inputs: tuple[DataFile, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(file.statistics.rows for file in self.inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Apply all pending changes at `epoch`: rewrite `touched` and close `changes`."""
+
+    epoch: Epoch
+    touched: tuple[DataFile, ...]
+    changes: tuple[DataFile, ...]
+
+
+def tier(file: DataFile) -> int:
+    """The size class of a file: each is eight times as large as the one below."""
+    size, level = _SMALLEST_TIER, 0
+    while file.statistics.rows >= size:
+        size, level = size * _GROWTH, level + 1
+    return level
+
+
+def choose_merge(files: Iterable[DataFile], epoch: Epoch) -> Merge | None:
+    """The next merge of one relation's files that are content at `epoch` and stay so, smallest first."""
+    groups: dict[tuple[int, Store, bool], list[DataFile]] = defaultdict(list)
+    for file in files:
+        if file.until_epoch is None and file.last_epoch <= epoch and file.statistics.rows < SETTLED_ROWS:
+            groups[tier(file), file.store, file.logged].append(file)
+    for (_, store, _), members in sorted(groups.items(), key=lambda item: item[0][0]):
+        if len(members) >= _FAN_IN[store]:
+            members.sort(key=lambda file: (file.from_epoch, file.id))
+            return Merge(store, tuple(members))
+    return None
+
+
+def choose_fold(files: Iterable[DataFile], epoch: Epoch, *, now: bool = False) -> Fold | None:
+    """Whether to fold one relation at `epoch`, a readable one; `now` folds however little is pending.
+
+    Every plain file is rewritten whose rows may be retracted: row versions are numbered in the order of their writing,
+    but a retraction can reach any of them.
+    """
+    live = [file for file in files if file.until_epoch is None and file.last_epoch <= epoch]
+    changes = tuple(file for file in live if file.store == Store.CHANGES)
+    rows = tuple(file for file in live if file.store == Store.ROWS)
+    pending = sum(file.statistics.rows for file in changes)
+    content = sum(file.statistics.rows for file in rows)
+    if not changes or not (now or pending >= max(FOLD_ROWS, FOLD_SHARE * content)):
+        return None
+    return Fold(epoch, _touched(rows, changes), changes)
+
+
+def _touched(rows: tuple[DataFile, ...], changes: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
+    """The plain files that a pending retraction may reach: those whose time overlaps one of the changes'."""
+    reaches = [(each.statistics.time_min, each.statistics.time_max) for each in changes if each.statistics.retracted]
+
+    def is_reached(file: DataFile) -> bool:
+        first, last = file.statistics.time_min, file.statistics.time_max
+        return any(
+            low is None or high is None or first is None or last is None or (first <= high and low <= last)
+            for low, high in reaches
+        )
+
+    return tuple(file for file in rows if is_reached(file))

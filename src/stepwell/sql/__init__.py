@@ -1,0 +1,11 @@
+"""SQL: from text to statements.
+
+`parse` reads the statements of a text; `find_references` tells which relations a query names and where; a `Composition`
+puts a text for Spark together from slices of the user's. Spark itself judges queries: nothing here rewrites one.
+"""
+
+from stepwell.sql.composition import Composition
+from stepwell.sql.parser import parse, split
+from stepwell.sql.references import AsOf, ChangesOf, Reference, find_references
+
+__all__ = ["AsOf", "ChangesOf", "Composition", "Reference", "find_references", "parse", "split"]

@@ -1,0 +1,172 @@
+"""Parsing: a text with any number of statements in it, to statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from stepwell.errors import Place, SqlSyntaxError, nearest
+from stepwell.sql import changes, tables
+from stepwell.sql.cursor import Cursor
+from stepwell.sql.statements import (
+    Begin,
+    Body,
+    Commit,
+    Describe,
+    DropTable,
+    ExplainQuery,
+    Flush,
+    Optimize,
+    Query,
+    Rollback,
+    SetOption,
+    ShowCreate,
+    ShowTables,
+    Slice,
+    Statement,
+    Vacuum,
+)
+from stepwell.sql.tokens import Kind, Token, tokenize
+
+
+def parse(text: str) -> list[Statement]:
+    """The statements of `text`, separated by semicolons; comments and empty statements are nothing."""
+    return [_parse_statement(text, tokens) for tokens in split(text)]
+
+
+def split(text: str) -> list[list[Token]]:
+    """The tokens of each statement of `text`."""
+    statements: list[list[Token]] = [[]]
+    for token in tokenize(text):
+        if token.says(";"):
+            statements.append([])
+        else:
+            statements[-1].append(token)
+    return [tokens for tokens in statements if tokens]
+
+
+def _parse_statement(text: str, tokens: list[Token]) -> Statement:
+    cursor = Cursor(text, tokens)
+    place = Slice(text, tokens[0].start, tokens[-1].end)
+    first = tokens[0]
+    if first.says("SELECT", "WITH", "VALUES", "FROM", "TABLE", "("):
+        return Statement(Query(place), place)
+    word = first.text.upper() if first.kind == Kind.WORD else ""
+    if word not in _STATEMENTS:
+        raise SqlSyntaxError(
+            f'"{text[first.start : first.end]}" does not begin a statement',
+            place=Place(text, first.start, first.end),
+            hint=nearest(first.text, [*_STATEMENTS, "SELECT", "WITH", "VALUES"]),
+        )
+    cursor.index = 1
+    body = _STATEMENTS[word](cursor)
+    cursor.finish()
+    return Statement(body, place)
+
+
+def _create(cursor: Cursor) -> Body:
+    if cursor.accept("TABLE"):
+        return tables.parse_create_table(cursor)
+    raise cursor.unexpected("TABLE")
+
+
+def _alter(cursor: Cursor) -> Body:
+    cursor.expect("TABLE")
+    return tables.parse_alter_table(cursor)
+
+
+def _drop(cursor: Cursor) -> Body:
+    cursor.expect("TABLE")
+    if_exists = cursor.accept("IF", "EXISTS")
+    names = [cursor.name("a table")]
+    while cursor.accept(","):
+        names.append(cursor.name("a table"))
+    if not cursor.accept("RESTRICT"):
+        cursor.accept("CASCADE")
+    return DropTable(tuple(names), if_exists)
+
+
+def _begin(cursor: Cursor) -> Body:
+    if not cursor.accept("TRANSACTION"):
+        cursor.accept("WORK")
+    return Begin()
+
+
+def _start(cursor: Cursor) -> Body:
+    cursor.expect("TRANSACTION")
+    return Begin()
+
+
+def _commit(cursor: Cursor) -> Body:
+    if not cursor.accept("TRANSACTION"):
+        cursor.accept("WORK")
+    return Commit()
+
+
+def _rollback(cursor: Cursor) -> Body:
+    if not cursor.accept("TRANSACTION"):
+        cursor.accept("WORK")
+    return Rollback()
+
+
+def _set(cursor: Cursor) -> Body:
+    name = cursor.name("the name of a setting")
+    if not cursor.accept("="):
+        cursor.expect("TO")
+    value = cursor.rest("a value")
+    text = value.text
+    tokens = [token for token in cursor.tokens if token.start >= value.start]
+    if len(tokens) == 1:
+        text = tokens[0].text
+    elif tokens[0].says("INTERVAL"):
+        text = " ".join(token.text for token in tokens[1:])
+    return SetOption(str(name).lower(), text, Slice(cursor.source, name.slice.start, value.end))
+
+
+def _show(cursor: Cursor) -> Body:
+    if cursor.accept("TABLES"):
+        return ShowTables()
+    if cursor.accept("CREATE"):
+        cursor.accept("TABLE")
+        return ShowCreate(cursor.name("a relation"))
+    raise cursor.unexpected("TABLES or CREATE")
+
+
+def _describe(cursor: Cursor) -> Body:
+    cursor.accept("TABLE")
+    return Describe(cursor.name("a relation"))
+
+
+def _explain(cursor: Cursor) -> Body:
+    extended = cursor.accept("EXTENDED")
+    if not cursor.peek("SELECT", "WITH", "VALUES", "FROM", "TABLE", "("):
+        raise cursor.unexpected("a query")
+    return ExplainQuery(cursor.rest("a query"), extended)
+
+
+def _optimize(cursor: Cursor) -> Body:
+    cursor.accept("TABLE")
+    return Optimize(cursor.name("a table"))
+
+
+_STATEMENTS: dict[str, Callable[[Cursor], Body]] = {
+    "CREATE": _create,
+    "ALTER": _alter,
+    "DROP": _drop,
+    "INSERT": changes.parse_insert,
+    "UPDATE": changes.parse_update,
+    "DELETE": changes.parse_delete,
+    "MERGE": changes.parse_merge,
+    "TRUNCATE": changes.parse_truncate,
+    "BEGIN": _begin,
+    "START": _start,
+    "COMMIT": _commit,
+    "ROLLBACK": _rollback,
+    "FLUSH": lambda cursor: Flush(),
+    "SET": _set,
+    "SHOW": _show,
+    "DESCRIBE": _describe,
+    "DESC": _describe,
+    "EXPLAIN": _explain,
+    "OPTIMIZE": _optimize,
+    "VACUUM": lambda cursor: Vacuum(),
+}

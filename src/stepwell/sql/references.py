@@ -1,0 +1,149 @@
+"""References: which relations a query names, and where in the text it does.
+
+sqlglot tells what is a relation and what is a column, a CTE or a function; the text itself is left as it is, so that
+names can be replaced by their places and nothing else changes on the way to Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from stepwell.errors import Place, SqlSyntaxError
+from stepwell.sql.statements import Name, Slice
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """`VERSION AS OF epoch` or `TIMESTAMP AS OF time`; `kind` says which."""
+
+    kind: str
+    value: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesOf:
+    """`changes(relation, after, upto)`; without `upto`, up to now."""
+
+    after: int
+    upto: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A relation named in a text. `slice` is what a replacement replaces, version clause and all."""
+
+    name: Name
+    slice: Slice
+    aliased: bool
+    as_of: AsOf | None = None
+    changes: ChangesOf | None = None
+
+
+_AS_OF = re.compile(
+    r"\s+(?:FOR\s+)?(?:SYSTEM_)?(VERSION|TIMESTAMP|TIME)\s+AS\s+OF\s+(?:TIMESTAMP\s*)?(\d+|'[^']*'|\"[^\"]*\")",
+    re.IGNORECASE,
+)
+_NO_QUERY_INSIDE = re.compile(r"\b(select|from|table)\b", re.IGNORECASE)
+
+
+def find_references(text: Slice, *, is_query: bool = True) -> list[Reference]:
+    """The references in a query, or in an expression that may hold subqueries, in the order of the text."""
+    if not _NO_QUERY_INSIDE.search(text.text):
+        return []  # a thousand VALUES need no parser to see that they name nothing
+    prefix = "" if is_query else "SELECT "
+    try:
+        tree = sqlglot.parse_one(prefix + text.text, read="spark")
+    except SqlglotError as error:
+        raise _not_understood(text, error, len(prefix)) from error
+    base = text.start - len(prefix)
+    found = [reference for table in tree.find_all(exp.Table) for reference in _reference(table, text, base)]
+    return sorted(found, key=lambda reference: reference.slice.start)
+
+
+def _reference(table: exp.Table, text: Slice, base: int) -> Iterator[Reference]:
+    aliased = bool(table.args.get("alias"))
+    if isinstance(table.this, exp.Anonymous) and table.this.name.lower() == "changes":
+        yield _changes_reference(table.this, text, base, aliased)
+        return
+    if not isinstance(table.this, exp.Identifier):
+        return
+    parts = [part for part in table.parts if isinstance(part, exp.Identifier)]
+    if len(parts) == 1 and _is_cte(table, parts[0].name):
+        return
+    start, end = base + int(parts[0].meta["start"]), base + int(parts[-1].meta["end"]) + 1
+    where = Slice(text.source, start, end)
+    as_of, until = None, end
+    if table.args.get("version"):
+        match = _AS_OF.match(text.source, end)
+        if match is None:
+            raise SqlSyntaxError(
+                "a version is a number or a time in quotes",
+                place=where.place,
+                hint="Write VERSION AS OF 5 or TIMESTAMP AS OF '2026-01-01 00:00:00'.",
+            )
+        until = match.end()
+        kind = "version" if match.group(1).upper() == "VERSION" else "timestamp"
+        as_of = AsOf(kind, match.group(2).strip("'\""), Place(text.source, match.start(1), until))
+    name = Name(tuple(part.name for part in parts), where)
+    yield Reference(name, Slice(text.source, start, until), aliased, as_of)
+
+
+def _changes_reference(call: exp.Anonymous, text: Slice, base: int, aliased: bool) -> Reference:
+    arguments = call.expressions
+    identifiers = list(arguments[0].find_all(exp.Identifier)) if arguments else []
+    begins = base + int(identifiers[0].meta["start"]) if identifiers else text.start
+    start = text.source.lower().rfind("changes", text.start, begins)
+    start = start if start >= 0 else text.start
+    end = text.source.find(")", begins) + 1
+    where = Slice(text.source, start, end)
+    numbers = [argument for argument in arguments[1:] if isinstance(argument, exp.Literal) and not argument.is_string]
+    if not identifiers or not 1 <= len(numbers) <= 2 or len(numbers) != len(arguments) - 1:
+        raise SqlSyntaxError(
+            "changes() takes a relation and one or two epochs",
+            place=where.place,
+            hint="Write changes(t, after, upto): the changes of the epochs (after, upto].",
+        )
+    parts = tuple(identifier.name for identifier in sorted(identifiers, key=lambda each: int(each.meta["start"])))
+    ends = max(int(identifier.meta["end"]) for identifier in identifiers)
+    name = Name(parts, Slice(text.source, begins, base + ends + 1))
+    epochs = [int(number.this) for number in numbers]
+    return Reference(name, where, aliased, changes=ChangesOf(epochs[0], epochs[1] if len(epochs) > 1 else None))
+
+
+def _is_cte(table: exp.Table, name: str) -> bool:
+    """Whether `name` means a WITH query here: one defined before this place, or around it if RECURSIVE."""
+    node: exp.Expr = table
+    while node.parent is not None:
+        parent = node.parent
+        if isinstance(parent, exp.With):
+            visible = parent.expressions
+            if not parent.args.get("recursive"):
+                visible = visible[: [each is node for each in visible].index(True)]
+        else:
+            clause = parent.args.get("with_")
+            visible = clause.expressions if isinstance(clause, exp.With) and clause is not node else []
+        if any(cte.alias.lower() == name.lower() for cte in visible):
+            return True
+        node = parent
+    return False
+
+
+def _not_understood(text: Slice, error: SqlglotError, shift: int) -> SqlSyntaxError:
+    details = getattr(error, "errors", None) or [{}]
+    first = details[0]
+    place = text.place
+    highlight, line, column = first.get("highlight"), first.get("line"), first.get("col")
+    if highlight and line and column is not None:
+        begins = sum(len(each) + 1 for each in text.text.split("\n")[: line - 1])
+        end = text.start + begins + column - (shift if line == 1 else 0)
+        start = end - len(highlight)
+        if text.start <= start < end <= text.end and text.source[start:end] == highlight:
+            place = Place(text.source, start, end)
+    return SqlSyntaxError("this query cannot be understood", place=place, detail=first.get("description"))

@@ -1,0 +1,238 @@
+"""Statements: what a text asks for, as frozen values that remember where each part stood.
+
+A `Slice` is a stretch of the user's own text: queries and expressions are handed to Spark as slices, as written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from stepwell.errors import Place
+from stepwell.relations import Chunking, Column, WatermarkRule
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """The half-open stretch [start, end) of `source`."""
+
+    source: str = field(repr=False)
+    start: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        return self.source[self.start : self.end]
+
+    @property
+    def place(self) -> Place:
+        return Place(self.source, self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name as the user wrote it: one part, or two with a point between them."""
+
+    parts: tuple[str, ...]
+    slice: Slice
+
+    @property
+    def last(self) -> str:
+        return self.parts[-1]
+
+    def __str__(self) -> str:
+        return ".".join(self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Whatever Spark can answer."""
+
+    text: Slice
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainQuery:
+    text: Slice
+    extended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    name: Name
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    watermark: WatermarkRule | None = None
+    chunking: Chunking | None = None
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropTable:
+    names: tuple[Name, ...]
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RenameTable:
+    name: Name
+    new_name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumns:
+    name: Name
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """`columns` are those the user listed, or None for all of the table's in order."""
+
+    table: Name
+    columns: tuple[Slice, ...] | None
+    query: Slice
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """`column = value`; the value DEFAULT stands for NULL and is written so by the parser's caller."""
+
+    column: Slice
+    value: Slice
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    table: Name
+    alias: str | None
+    assignments: tuple[Assignment, ...]
+    condition: Slice | None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    table: Name
+    alias: str | None
+    condition: Slice | None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeUpdate:
+    """None for `UPDATE SET *`: each column from the source column of its name."""
+
+    assignments: tuple[Assignment, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeDelete:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class MergeInsert:
+    """None for `INSERT *`; columns None for all of the table's in order."""
+
+    columns: tuple[Slice, ...] | None
+    values: tuple[Slice, ...] | None
+
+
+MergeAction = MergeUpdate | MergeDelete | MergeInsert
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClause:
+    """One WHEN: the pairs it speaks of (`matched`, `not matched`, `not matched by source`), and what to do with them."""
+
+    pairs: str
+    condition: Slice | None
+    action: MergeAction
+    slice: Slice
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """`source` is the slice of a relation or of a query in parentheses."""
+
+    table: Name
+    alias: str | None
+    source: Slice
+    source_alias: str | None
+    condition: Slice
+    clauses: tuple[MergeClause, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    table: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class SetOption:
+    """`SET name = value`; the value as a string, whatever it was written as."""
+
+    name: str
+    value: str
+    slice: Slice
+
+
+@dataclass(frozen=True, slots=True)
+class ShowTables:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCreate:
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Optimize:
+    """Fold what is pending into plain rows, and publish."""
+
+    table: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuum:
+    """Remove the files that nobody can need any more."""
+
+
+Dml = Insert | Update | Delete | Merge | Truncate
+Ddl = CreateTable | DropTable | RenameTable | AddColumns
+Inspection = ShowTables | ShowCreate | Describe
+Body = (
+    Query | ExplainQuery | Dml | Ddl | Inspection | Begin | Commit | Rollback | Flush | SetOption | Optimize | Vacuum
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of a text, and the stretch of the text that it is."""
+
+    body: Body
+    slice: Slice = field(compare=False)

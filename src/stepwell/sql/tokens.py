@@ -1,0 +1,85 @@
+"""Tokens: sqlglot's tokenizer seen through one small window.
+
+Its keywords of several words (`PRIMARY KEY`) come apart here, and what it swallows whole after SHOW and the like is
+tokenized again, so that a statement is a plain row of words, names, literals and symbols with their places.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import sqlglot
+from sqlglot.errors import TokenError
+from sqlglot.tokens import TokenType
+
+from stepwell.errors import Place, SqlSyntaxError
+
+
+class Kind(StrEnum):
+    """What a token is."""
+
+    WORD = "word"
+    NAME = "name"
+    STRING = "string"
+    NUMBER = "number"
+    SYMBOL = "symbol"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token; [start, end) is its place in the text. A NAME was quoted; a WORD may be a keyword or a name."""
+
+    kind: Kind
+    text: str
+    start: int
+    end: int
+
+    def says(self, *words: str) -> bool:
+        """Whether this is one of these keywords or symbols."""
+        return self.kind in (Kind.WORD, Kind.SYMBOL) and self.text.upper() in words
+
+
+_SWALLOWING = {TokenType.COMMAND, TokenType.EXECUTE, TokenType.FETCH, TokenType.SHOW, TokenType.RENAME}
+
+
+def tokenize(text: str, start: int = 0) -> list[Token]:
+    """The tokens of `text[start:]`; comments are gone, places count from the beginning of `text`."""
+    try:
+        raw = sqlglot.tokenize(text[start:], read="spark")
+    except TokenError as error:
+        raise _unfinished(text, start) from error
+    tokens: list[Token] = []
+    for index, token in enumerate(raw):
+        begins, ends = token.start + start, token.end + start + 1
+        tokens.extend(_split(token.token_type, token.text, text, begins, ends))
+        if token.token_type in _SWALLOWING and index + 1 < len(raw) and raw[index + 1].token_type == TokenType.STRING:
+            if not text[ends:].lstrip().startswith(("'", '"')):
+                return tokens + tokenize(text, ends)
+    return tokens
+
+
+def _split(type_: TokenType, value: str, text: str, start: int, end: int) -> Iterator[Token]:
+    if type_ == TokenType.IDENTIFIER:
+        yield Token(Kind.NAME, value, start, end)
+    elif text[start] in "'\"" or type_ in (TokenType.STRING, TokenType.RAW_STRING, TokenType.NATIONAL_STRING):
+        yield Token(Kind.STRING, value, start, end)
+    elif text[start].isdigit() or (text[start] == "." and end - start > 1):
+        yield Token(Kind.NUMBER, text[start:end], start, end)
+    else:
+        for match in re.finditer(r"\w+|[^\w\s]+", text[start:end]):
+            kind = Kind.WORD if match.group()[0].isalnum() or match.group()[0] == "_" else Kind.SYMBOL
+            yield Token(kind, match.group(), start + match.start(), start + match.end())
+
+
+def _unfinished(text: str, start: int) -> SqlSyntaxError:
+    """The error for a text that ends inside a string, a quoted name or a comment: it points where that began."""
+    pattern = r"--[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`|(/\*|['\"`])"
+    for match in re.finditer(pattern, text[start:], re.DOTALL):
+        if match.group(1):
+            what = {"/*": "comment", "`": "quoted name"}.get(match.group(1), "string")
+            place = Place(text, start + match.start(), start + match.end())
+            return SqlSyntaxError(f"this {what} is never closed", place=place)
+    return SqlSyntaxError("the text cannot be read as SQL", place=Place(text, start, start + 1))
