@@ -21,6 +21,11 @@ ROW_EPOCH = "_sw_epoch"
 HIDDEN_PREFIX = "_sw_"
 
 
+_STAGED = Epoch(2**61)
+LATEST = Epoch(2**62)
+"""Not an epoch, but after all of them: reading here sees everything acknowledged."""
+
+
 class Store(StrEnum):
     """Where a file lies: plain rows, all of them inserts, or signed changes."""
 
@@ -52,6 +57,12 @@ class NewFile:
     store: Store
     path: str
     statistics: FileStatistics
+    last_number: int = 0
+    """The largest row number in it: what a reservation has used."""
+
+    def staged(self, relation: int) -> DataFile:
+        """As content that only its own transaction sees: after everything acknowledged."""
+        return DataFile(-1, relation, self.store, self.path, _STAGED, _STAGED, None, True, self.statistics)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ class RelationWrite:
     files: tuple[NewFile, ...]
     touch: Touch = EVERYTHING
     read_at: Position | None = None
+    unused: tuple[int, int] | None = None
+    """The end of the row numbers reserved for it that it did not need, [unused, reserved)."""
 
     def then(self, later: RelationWrite) -> RelationWrite:
         """This write followed by `later`, as one."""
@@ -61,6 +63,7 @@ class RelationWrite:
             self.files + later.files,
             self.touch.union(later.touch),
             min(reads, default=None),
+            later.unused,
         )
 
 

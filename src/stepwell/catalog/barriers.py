@@ -118,17 +118,21 @@ def has_input(tx: Transaction) -> bool:
 
 def require_readable(tx: Transaction, epoch: int) -> Epoch:
     """`epoch`, if it can be read; else an error that names those that can."""
-    at = control.look(tx)
-    query = sa.select(sa.func.min(epochs.c.epoch)).where(epochs.c.state == EpochState.READABLE.value)
-    oldest = tx.execute(query).scalar()
-    oldest = at.readable_epoch if oldest is None else oldest
-    if oldest <= epoch <= at.readable_epoch:
+    first, last = oldest(tx), control.look(tx).readable_epoch
+    if first <= epoch <= last:
         return Epoch(epoch)
     raise EpochNotRetainedError(
         f"epoch {epoch} cannot be read",
-        detail=f"The oldest epoch kept is {oldest}, the newest readable one {at.readable_epoch}.",
+        detail=f"The oldest epoch kept is {first}, the newest readable one {last}.",
         hint="SELECT * FROM stepwell.epochs lists them.",
     )
+
+
+def oldest(tx: Transaction) -> Epoch:
+    """The oldest epoch that can be read."""
+    query = sa.select(sa.func.min(epochs.c.epoch)).where(epochs.c.state == EpochState.READABLE.value)
+    found = tx.execute(query).scalar()
+    return control.look(tx).readable_epoch if found is None else Epoch(found)
 
 
 def epoch_at(tx: Transaction, moment: int) -> Epoch:

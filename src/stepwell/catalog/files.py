@@ -12,10 +12,8 @@ from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import files
 from stepwell.epochs import Epoch
 from stepwell.errors import ConflictError
-from stepwell.files import DataFile, FileStatistics, NewFile, Store
+from stepwell.files import LATEST, DataFile, FileStatistics, NewFile, Store
 from stepwell.relations import RelationId
-
-_NEVER = 2**62
 
 
 def add(
@@ -66,7 +64,7 @@ def content(tx: Transaction, relation: RelationId, epoch: Epoch) -> list[DataFil
 
 def latest(tx: Transaction, relation: RelationId) -> list[DataFile]:
     """The files that are content of a relation after everything acknowledged so far."""
-    return content(tx, relation, Epoch(_NEVER))
+    return content(tx, relation, LATEST)
 
 
 def logged_between(tx: Transaction, relation: RelationId, after: Epoch, upto: Epoch) -> list[DataFile]:

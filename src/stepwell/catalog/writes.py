@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from stepwell.catalog import control, files
 from stepwell.catalog.connection import Transaction
+from stepwell.catalog.relations import return_rows
 from stepwell.catalog.schema import acknowledgements, barrier_requests, relations
 from stepwell.errors import ConflictError, UndefinedTableError
 from stepwell.failpoints import failpoint
@@ -29,6 +30,8 @@ def acknowledge(tx: Transaction, write: Write, now: int, *, wants_barrier: bool)
     position = Position(at.last_position + 1)
     for each in write.relations:
         files.add(tx, each.relation, each.files, from_epoch=at.open_epoch)
+        if each.unused:
+            return_rows(tx, each.relation, *each.unused)
         tx.execute(
             sa.insert(acknowledgements).values(
                 position=position,

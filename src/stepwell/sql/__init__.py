@@ -6,6 +6,17 @@ puts a text for Spark together from slices of the user's. Spark itself judges qu
 
 from stepwell.sql.composition import Composition
 from stepwell.sql.parser import parse, split
-from stepwell.sql.references import AsOf, ChangesOf, Reference, find_references
+from stepwell.sql.references import EXPRESSION, QUERY, RELATION, AsOf, ChangesOf, Reference, find_references
 
-__all__ = ["AsOf", "ChangesOf", "Composition", "Reference", "find_references", "parse", "split"]
+__all__ = [
+    "EXPRESSION",
+    "QUERY",
+    "RELATION",
+    "AsOf",
+    "ChangesOf",
+    "Composition",
+    "Reference",
+    "find_references",
+    "parse",
+    "split",
+]

@@ -50,14 +50,17 @@ _AS_OF = re.compile(
     r"\s+(?:FOR\s+)?(?:SYSTEM_)?(VERSION|TIMESTAMP|TIME)\s+AS\s+OF\s+(?:TIMESTAMP\s*)?(\d+|'[^']*'|\"[^\"]*\")",
     re.IGNORECASE,
 )
-_NO_QUERY_INSIDE = re.compile(r"\b(select|from|table)\b", re.IGNORECASE)
+_A_QUERY_INSIDE = re.compile(r"\b(select|from|table)\b", re.IGNORECASE)
 
 
-def find_references(text: Slice, *, is_query: bool = True) -> list[Reference]:
-    """The references in a query, or in an expression that may hold subqueries, in the order of the text."""
-    if not _NO_QUERY_INSIDE.search(text.text):
+QUERY, EXPRESSION, RELATION = "", "SELECT ", "SELECT * FROM "
+"""What a text is: a query by itself, or one after these words."""
+
+
+def find_references(text: Slice, prefix: str = QUERY) -> list[Reference]:
+    """The references in a query, in an expression that may hold subqueries, or in a FROM, in the order of the text."""
+    if not _A_QUERY_INSIDE.search(prefix.removeprefix(EXPRESSION) + text.text):
         return []  # a thousand VALUES need no parser to see that they name nothing
-    prefix = "" if is_query else "SELECT "
     try:
         tree = sqlglot.parse_one(prefix + text.text, read="spark")
     except SqlglotError as error:

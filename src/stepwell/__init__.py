@@ -1,0 +1,12 @@
+"""stepwell: cascading materialized views for Apache Spark.
+
+`connect` opens a warehouse; the `Database` it gives takes SQL and data. Every error is a `StepwellError`.
+"""
+
+from stepwell.database import Database, connect
+from stepwell.errors import ConflictError, StepwellError
+from stepwell.rows import Rows
+
+__version__ = "0.1.0"
+
+__all__ = ["ConflictError", "Database", "Rows", "StepwellError", "__version__", "connect"]

@@ -1,0 +1,438 @@
+"""The database: one object that a program talks to."""
+
+from __future__ import annotations
+
+import os
+import re
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from stepwell.catalog import Catalog, control, open_catalog, relations, settings, writes
+from stepwell.clock import Clock, SystemClock
+from stepwell.definitions import create_statement
+from stepwell.durations import format_duration, parse_duration
+from stepwell.engine import (
+    SYSTEM_NAMESPACE,
+    Leader,
+    Runtime,
+    Snapshot,
+    Spark,
+    Staging,
+    compact,
+    discard,
+    plain_name,
+    read_system_table,
+    run_query,
+    stage_data,
+    stage_statement,
+    vacuum,
+)
+from stepwell.epochs import Epoch
+from stepwell.errors import (
+    CancelledError,
+    ConflictError,
+    DatabaseClosedError,
+    InvalidSettingError,
+    ReadOnlyError,
+    SqlSyntaxError,
+    StepwellError,
+    TransactionStateError,
+    nearest,
+)
+from stepwell.failpoints import failpoint
+from stepwell.files import total
+from stepwell.relations import Definition, Relation, RelationId
+from stepwell.rows import Rows
+from stepwell.sql import parse
+from stepwell.sql.statements import (
+    AddColumns,
+    Begin,
+    Body,
+    Commit,
+    CreateTable,
+    Ddl,
+    Delete,
+    Describe,
+    DropTable,
+    ExplainQuery,
+    Flush,
+    Insert,
+    Merge,
+    Name,
+    Optimize,
+    Query,
+    RenameTable,
+    Rollback,
+    SetOption,
+    ShowCreate,
+    ShowTables,
+    Slice,
+    Statement,
+    Truncate,
+    Update,
+    Vacuum,
+)
+from stepwell.storage import DeltaLogs, Warehouse
+from stepwell.writes import RelationWrite, Write
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_TRIES = 10
+"""How often a statement in conflict is run before its user hears of it."""
+
+_DATABASE_SETTINGS = {"barrier_interval": "0 seconds", "retention": "7 days"}
+
+_SYSTEM_QUERY = re.compile(
+    rf"SELECT\s+(\*|[\w\s,]+?)\s+FROM\s+{SYSTEM_NAMESPACE}\s*\.\s*(\w+)", re.IGNORECASE
+)
+
+
+class Database:
+    """An open warehouse. Usable from several threads, but a transaction belongs to all of them together."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._transaction: dict[RelationId, RelationWrite] | None = None
+        self._closed = False
+        with runtime.catalog.read() as tx:
+            self._settings = {name: settings.get(tx, name) or default for name, default in _DATABASE_SETTINGS.items()}
+        self._leader = Leader(runtime, lambda: parse_duration(self._settings["barrier_interval"]))
+        self._leader.start_if_needed()
+
+    # -- statements ---------------------------------------------------------------------------------------------------
+
+    def sql(self, text: str) -> DataFrame | Rows:
+        """Run the statements of `text`, one after the other, and answer with the result of the last."""
+        self._require_open()
+        statements = parse(text)
+        if not statements:
+            raise SqlSyntaxError("there is no statement in this text")
+        result: DataFrame | Rows = Rows([], [])
+        for statement in statements:
+            result = self.execute(statement)
+        return result
+
+    def execute(self, statement: Statement) -> DataFrame | Rows:
+        """Run one parsed statement."""
+        self._require_open()
+        try:
+            return self._run(statement.body)
+        except StepwellError as error:
+            raise error.at(statement.slice.place) if error.place is None and _is_one_line(statement) else error
+
+    def insert(self, table: str, data: Any) -> Rows:
+        """Insert an Arrow table, a pandas or Spark DataFrame, or rows (tuples, dicts); columns match by name."""
+        self._require_open()
+        return self._write(stage_data(self._runtime, table, data))
+
+    def changes(self, table: str, after: int, upto: int | None = None) -> DataFrame:
+        """What the epochs (after, upto] did to a relation: its rows with `_diff` and `_epoch`."""
+        self._require_open()
+        until = "" if upto is None else f", {int(upto)}"
+        quoted = table.replace("`", "``")
+        text = f"SELECT * FROM changes(`{quoted}`, {int(after)}{until})"
+        return self._query(Slice(text, 0, len(text)))
+
+    def flush(self) -> Epoch:
+        """Wait until everything written so far can be read; the epoch that can be read then."""
+        self._require_open()
+        self._leader.flush()
+        return self.epoch
+
+    @property
+    def epoch(self) -> Epoch:
+        """The newest epoch that can be read."""
+        with self._runtime.catalog.read() as tx:
+            return control.look(tx).readable_epoch
+
+    @property
+    def spark(self) -> SparkSession:
+        """The Spark session that this database works in."""
+        return self._runtime.spark.session
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._transaction is not None
+
+    @property
+    def notes(self) -> list[str]:
+        """What went wrong in the background without anybody having to wait for it."""
+        return list(self._runtime.notes)
+
+    def close(self) -> None:
+        """Roll back an open transaction, end the background work, give the lease back. Spark goes on running."""
+        if self._closed:
+            return
+        self._closed = True
+        self._rollback()
+        self._leader.stop()
+        self._runtime.catalog.close()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Database({self._runtime.warehouse.url!r}, {'closed' if self._closed else f'epoch {self.epoch}'})"
+
+    # -- what each statement does -------------------------------------------------------------------------------------
+
+    def _run(self, body: Body) -> DataFrame | Rows:
+        match body:
+            case Query(text):
+                return self._system_rows(text) or self._query(text)
+            case ExplainQuery(text, extended):
+                return self._explain(text, extended)
+            case Insert() | Update() | Delete() | Merge() | Truncate():
+                return self._write(stage_statement(self._runtime, body))
+            case CreateTable() | DropTable() | RenameTable() | AddColumns():
+                return self._define(body)
+            case Begin():
+                if self._transaction is not None:
+                    raise TransactionStateError("a transaction is open already", hint="COMMIT or ROLLBACK it first.")
+                self._transaction = {}
+            case Commit():
+                return self._commit()
+            case Rollback():
+                self._require_transaction()
+                self._rollback()
+            case Flush():
+                return Rows(["epoch"], [(self.flush(),)])
+            case SetOption(name, value):
+                self._set(name, value)
+            case ShowTables():
+                return self._show_tables()
+            case ShowCreate(name):
+                return Rows(["name", "statement"], [(name.last, create_statement(self._relation(name)))])
+            case Describe(name):
+                return self._describe(name)
+            case Optimize(name):
+                return self._optimize(name)
+            case Vacuum():
+                retention = parse_duration(self._settings["retention"])
+                return Rows(["files_removed"], [(vacuum(self._runtime, retention),)])
+        return Rows([], [])
+
+    def _query(self, text: Slice) -> DataFrame:
+        with self._runtime.catalog.read() as tx:
+            return run_query(self._runtime, self._snapshot(tx), text)
+
+    def _explain(self, text: Slice, extended: bool) -> Rows:
+        frame = self._query(text)
+        plan = frame._explain_string(extended=extended) if hasattr(frame, "_explain_string") else ""
+        return Rows(["plan"], [(line,) for line in plan.splitlines()])
+
+    def _system_rows(self, text: Slice) -> Rows | None:
+        """A plain SELECT of one system table, answered by the catalog alone."""
+        match = _SYSTEM_QUERY.fullmatch(text.text.strip())
+        if match is None:
+            return None
+        start = text.start + match.start(2)
+        name = Name((SYSTEM_NAMESPACE, match.group(2)), Slice(text.source, start, start + len(match.group(2))))
+        table, rows = read_system_table(self._runtime, name)
+        names = [column.name for column in table.columns]
+        if match.group(1) == "*":
+            return Rows(names, rows)
+        wanted = [each.strip().lower() for each in match.group(1).split(",")]
+        if not all(each in names for each in wanted):
+            return None
+        return Rows(wanted, [tuple(row[names.index(each)] for each in wanted) for row in rows])
+
+    def _write(self, staging: Staging) -> Rows:
+        """Run a write until nothing it has read was changed meanwhile."""
+        for attempt in range(_TRIES):
+            with self._runtime.catalog.read() as tx:
+                snapshot = self._snapshot(tx, for_write=True)
+                write = staging(snapshot)
+            if self._transaction is not None:
+                before = self._transaction.get(write.relation)
+                self._transaction[write.relation] = before.then(write) if before else write
+                return self._written(write, None)
+            try:
+                return self._acknowledge((write,), write)
+            except ConflictError:
+                if attempt == _TRIES - 1:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _acknowledge(self, parts: tuple[RelationWrite, ...], shown: RelationWrite) -> Rows:
+        write = Write(tuple(part for part in parts if part.files))
+        if write.is_empty:
+            return self._written(shown, None)
+        failpoint("acknowledge.before")
+        wants_barrier = not parse_duration(self._settings["barrier_interval"])
+        try:
+            with self._runtime.catalog.write() as tx:
+                receipt = writes.acknowledge(tx, write, self._runtime.clock.now(), wants_barrier=wants_barrier)
+        except BaseException:
+            for part in parts:
+                discard(self._runtime, part)
+            raise
+        failpoint("acknowledge.after")
+        if wants_barrier:
+            self._wait(Epoch(receipt.epoch))
+        return self._written(shown, receipt.epoch)
+
+    def _wait(self, epoch: Epoch) -> None:
+        try:
+            self._leader.wait_readable(epoch)
+        except KeyboardInterrupt as error:
+            raise CancelledError(
+                "stopped waiting", detail=f"The write is acknowledged and becomes readable with epoch {epoch}."
+            ) from error
+
+    def _written(self, write: RelationWrite, epoch: int | None) -> Rows:
+        counts = total(write.files)
+        return Rows(["inserted", "retracted", "epoch"], [(counts.inserted, counts.retracted, epoch)])
+
+    def _commit(self) -> Rows:
+        parts = tuple(self._require_transaction().values())
+        self._transaction = None
+        shown = RelationWrite(RelationId(0), tuple(file for part in parts for file in part.files))
+        return self._acknowledge(parts, shown)
+
+    def _rollback(self) -> None:
+        for part in (self._transaction or {}).values():
+            discard(self._runtime, part)
+        self._transaction = None
+
+    def _define(self, body: Ddl) -> Rows:
+        if self._transaction is not None:
+            raise TransactionStateError(
+                "a table cannot be defined inside a transaction", hint="COMMIT first.", sqlstate="25001"
+            )
+        now = self._runtime.clock.now()
+        with self._runtime.catalog.write() as tx:
+            match body:
+                case CreateTable():
+                    name = self._new_name(body.name)
+                    if body.if_not_exists and relations.find(tx, name):
+                        return Rows([], [])
+                    definition = Definition(key=body.key, chunking=body.chunking, watermark=body.watermark)
+                    try:
+                        relations.create(tx, name, definition, body.columns)
+                    except StepwellError as error:
+                        raise error.at(body.name.slice.place) from None
+                case DropTable():
+                    for each in body.names:
+                        if not (body.if_exists and relations.find(tx, plain_name(each)) is None):
+                            relations.drop(tx, _found(tx, each).id, now)
+                case RenameTable():
+                    relations.rename(tx, _found(tx, body.name).id, self._new_name(body.new_name))
+                case AddColumns():
+                    relations.add_columns(tx, _found(tx, body.name), body.columns)
+            epoch = control.look(tx).open_epoch
+            writes.request_barrier(tx, epoch, now)
+        self._wait(epoch)
+        return Rows([], [])
+
+    def _new_name(self, name: Name) -> str:
+        if name.parts[0].lower() == SYSTEM_NAMESPACE and len(name.parts) > 1:
+            raise ReadOnlyError(f'"{name}" would be a system table', place=name.slice.place, hint="Choose another name.")
+        return plain_name(name)
+
+    def _set(self, name: str, value: str) -> None:
+        if name not in _DATABASE_SETTINGS:
+            raise InvalidSettingError(
+                f'there is no setting "{name}"',
+                hint=nearest(name, _DATABASE_SETTINGS) or f"There are {', '.join(_DATABASE_SETTINGS)}.",
+            )
+        if value.strip().isdigit() and int(value) == 0:
+            value = "0 seconds"
+        if parse_duration(value) < 0:
+            raise InvalidSettingError(f"{name} cannot be negative")
+        value = format_duration(parse_duration(value))
+        with self._runtime.catalog.write() as tx:
+            settings.put(tx, name, value)
+        self._settings[name] = value
+        self._leader.interval_changed()
+
+    def _show_tables(self) -> Rows:
+        with self._runtime.catalog.read() as tx:
+            found = relations.get_all(tx)
+        return Rows(["name", "kind", "columns"], [(each.name, each.kind.value, len(each.columns)) for each in found])
+
+    def _describe(self, name: Name) -> Rows:
+        if name.parts[0].lower() == SYSTEM_NAMESPACE and len(name.parts) > 1:
+            columns = read_system_table(self._runtime, name)[0].columns
+            key: tuple[str, ...] = ()
+        else:
+            relation = self._relation(name)
+            columns, key = relation.columns, relation.key
+        return Rows(
+            ["name", "type", "nullable", "key"],
+            [(each.name, str(each.type), each.nullable, each.name in key) for each in columns],
+        )
+
+    def _optimize(self, name: Name) -> Rows:
+        relation = self._relation(name)
+        self._leader.flush()
+        self._leader.wait_idle()
+        compact(self._runtime, relation.id, fold_now=True)
+        return Rows(["name", "epoch"], [(relation.name, self.epoch)])
+
+    # -- helpers ------------------------------------------------------------------------------------------------------
+
+    def _relation(self, name: Name) -> Relation:
+        with self._runtime.catalog.read() as tx:
+            return _found(tx, name)
+
+    def _snapshot(self, tx: Any, *, for_write: bool = False) -> Snapshot:
+        """What a statement sees: the newest readable epoch; to write, or inside a transaction, all that is acknowledged."""
+        if self._transaction is None and not for_write:
+            return Snapshot(self._runtime, tx)
+        staged = {id_: write.files for id_, write in (self._transaction or {}).items()}
+        return Snapshot(self._runtime, tx, staged=staged)
+
+    def _require_transaction(self) -> dict[RelationId, RelationWrite]:
+        if self._transaction is None:
+            raise TransactionStateError("no transaction is open", hint="BEGIN one first.", sqlstate="25P01")
+        return self._transaction
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise DatabaseClosedError("this database is closed", hint="connect() again.")
+
+
+def connect(
+    warehouse: str | os.PathLike[str] = "warehouse",
+    *,
+    catalog: str | None = None,
+    spark: SparkSession | str | None = None,
+    clock: Clock | None = None,
+) -> Database:
+    """Open a warehouse, a folder or a URL, and create it if it is not there.
+
+    `catalog` is a database URL, by default SQLite inside the warehouse; `spark` a session or a master URL, by default a
+    local Spark, started when a statement first needs it.
+    """
+    place = Warehouse(os.fspath(warehouse))
+    place.create()
+    return Database(open_runtime(place, catalog, spark, clock))
+
+
+def open_runtime(
+    place: Warehouse, catalog: str | None, spark: SparkSession | str | None = None, clock: Clock | None = None
+) -> Runtime:
+    """The parts of a database, put together."""
+    opened: Catalog = open_catalog(catalog or f"sqlite:///{place.root}/catalog.db")
+    return Runtime(opened, place, clock or SystemClock(), Spark(spark), DeltaLogs(place))
+
+
+def _found(tx: Any, name: Name) -> Relation:
+    if name.parts[0].lower() == SYSTEM_NAMESPACE and len(name.parts) > 1:
+        raise ReadOnlyError(f'system table "{name}" cannot be changed', place=name.slice.place)
+    try:
+        return relations.get(tx, plain_name(name))
+    except StepwellError as error:
+        raise error.at(name.slice.place) from None
+
+
+def _is_one_line(statement: Statement) -> bool:
+    """Whether pointing at the whole statement says anything."""
+    return "\n" not in statement.slice.text and len(statement.slice.text) < 100

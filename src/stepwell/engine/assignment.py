@@ -1,0 +1,65 @@
+"""Assignment: the values of a statement, as the columns of the table they go into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DataType as SparkType
+
+from stepwell.errors import DuplicateNameError, SqlSyntaxError, StepwellError, TypeMismatchError
+from stepwell.plan import check_assignment
+from stepwell.relations import Column as RelationColumn
+from stepwell.relations import Relation
+from stepwell.sql.statements import Slice
+from stepwell.storage.types import from_spark, to_spark
+
+
+def assigned(value: Column, type_: SparkType, column: RelationColumn, relation: Relation) -> Column:
+    """`value` as one of `column`, if it may be one."""
+    try:
+        source = from_spark(type_)
+    except StepwellError as error:
+        raise TypeMismatchError(
+            f'column "{column.name}" of table "{relation.name}" is {column.type}, and the value is {type_.simpleString()}',
+            hint=error.hint,
+        ) from error
+    check_assignment(column, source, relation.name)
+    return value.cast(to_spark(column.type))
+
+
+def arrange(
+    relation: Relation, frame: DataFrame, columns: Sequence[RelationColumn], places: Sequence[Slice] = ()
+) -> DataFrame:
+    """A query's columns, by position, as those of the table; the ones not named are NULL."""
+    if len(frame.columns) != len(columns):
+        named = f"{len(columns)} column{'' if len(columns) == 1 else 's'}"
+        raise SqlSyntaxError(
+            f'{named} of table "{relation.name}" to fill, and {len(frame.columns)} '
+            f"value{'' if len(frame.columns) == 1 else 's'} a row",
+            detail=f"The columns are {', '.join(column.name for column in columns)}.",
+            place=places[0].place if places else None,
+        )
+    source = frame.toDF(*(f"_sw_value_{index}" for index in range(len(columns))))
+    values = {
+        column.name: assigned(F.col(field.name), field.dataType, column, relation)
+        for column, field in zip(columns, source.schema.fields, strict=True)
+    }
+    return source.select(
+        *(values.get(column.name, F.lit(None).cast(to_spark(column.type))).alias(column.name) for column in relation.columns)
+    )
+
+
+def named_columns(relation: Relation, names: Sequence[Slice]) -> list[RelationColumn]:
+    """The columns that a list of names means, each at most once."""
+    found: list[RelationColumn] = []
+    for name in names:
+        try:
+            column = relation.column(name.text.strip("`"))
+        except StepwellError as error:
+            raise error.at(name.place) from None
+        if column in found:
+            raise DuplicateNameError(f'column "{column.name}" is assigned twice', place=name.place, sqlstate="42701")
+        found.append(column)
+    return found

@@ -1,0 +1,130 @@
+"""Compaction as it is done: merges and folds that the plan has chosen, committed only if their inputs are still there."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from stepwell.catalog import control, files, relations
+from stepwell.engine.barrier import publish
+from stepwell.engine.failures import translated
+from stepwell.engine.runtime import Runtime
+from stepwell.engine.staging import SMALL_BYTES, write_frame
+from stepwell.epochs import Epoch
+from stepwell.errors import ConflictError
+from stepwell.failpoints import failpoint
+from stepwell.files import DataFile, NewFile, Store
+from stepwell.plan import Content, Fold, Merge, choose_fold, choose_merge
+from stepwell.relations import Relation, RelationId
+from stepwell.storage import concatenate, scan_content, scan_files, write_batch
+
+CONCATENATE_ROWS = 65_536
+"""Up to this many rows, files are put together as they are by the driver; beyond it, Spark also sorts them."""
+
+
+def merge_small(runtime: Runtime, id_: RelationId) -> bool:
+    """Do the merges of a relation that need no Spark; whether any was done."""
+    done = False
+    while True:
+        relation, known, epoch = _look(runtime, id_)
+        merge = choose_merge(known, epoch) if relation else None
+        if relation is None or merge is None or merge.rows > CONCATENATE_ROWS:
+            break
+        output = concatenate(runtime.warehouse, relation, merge.inputs, merge.store, f"{runtime.attempt()}.parquet")
+        if not _supersede(runtime, relation, merge, [output]):
+            break
+        done = True
+    if done and relation is not None:
+        publish(runtime, relation, epoch)
+    return done
+
+
+def compact(runtime: Runtime, id_: RelationId, *, fold_now: bool = False) -> bool:
+    """Do the merges and the fold that a relation needs, with Spark; `fold_now` however little is pending."""
+    done = merge_small(runtime, id_)
+    while True:
+        relation, known, epoch = _look(runtime, id_)
+        if relation is None:
+            return done
+        fold = choose_fold(known, epoch, now=fold_now)
+        merge = choose_merge(known, epoch) if fold is None else None
+        if fold is not None:
+            changed = _fold(runtime, relation, fold)
+        elif merge is not None:
+            changed = _merge(runtime, relation, merge)
+        else:
+            return done
+        if not changed:
+            return done
+        publish(runtime, relation, epoch)
+        done = True
+
+
+def needs_spark(runtime: Runtime, id_: RelationId) -> bool:
+    """Whether a relation wants a compaction that `merge_small` cannot do."""
+    relation, known, epoch = _look(runtime, id_)
+    if relation is None:
+        return False
+    return choose_fold(known, epoch) is not None or choose_merge(known, epoch) is not None
+
+
+def _look(runtime: Runtime, id_: RelationId) -> tuple[Relation | None, list[DataFile], Epoch]:
+    with runtime.catalog.read() as tx:
+        epoch = control.look(tx).readable_epoch
+        relation = next((each for each in relations.get_all(tx) if each.id == id_), None)
+        return relation, files.latest(tx, id_), epoch
+
+
+def _merge(runtime: Runtime, relation: Relation, merge: Merge) -> bool:
+    if merge.rows <= CONCATENATE_ROWS:
+        outputs = [
+            concatenate(runtime.warehouse, relation, merge.inputs, merge.store, f"{runtime.attempt()}.parquet")
+        ]
+    else:
+        with translated():
+            frame = scan_files(runtime.spark.session, runtime.warehouse, relation, merge.inputs)
+            if not relation.chunking and not relation.key:
+                frame = frame.coalesce(1)
+            outputs = write_frame(runtime, relation, merge.store, frame, signed=merge.store == Store.CHANGES)
+    return _supersede(runtime, relation, merge, outputs)
+
+
+def _fold(runtime: Runtime, relation: Relation, fold: Fold) -> bool:
+    content = Content(fold.touched, fold.changes)
+    with translated():
+        frame = scan_content(runtime.spark.session, runtime.warehouse, relation, content)
+        outputs = _write(runtime, relation, frame, content.bytes)
+    failpoint("fold.written")
+    try:
+        with runtime.catalog.write() as tx:
+            files.close(tx, relation.id, content.files, outputs, fold.epoch, runtime.clock.now())
+    except ConflictError:
+        _delete(runtime, relation, outputs)
+        return False
+    failpoint("fold.committed")
+    return True
+
+
+def _write(runtime: Runtime, relation: Relation, frame: DataFrame, size: int) -> list[NewFile]:
+    if size > SMALL_BYTES:
+        return write_frame(runtime, relation, Store.ROWS, frame, signed=False)
+    batch = frame.toArrow()
+    if not batch.num_rows:
+        return []
+    return [write_batch(runtime.warehouse, relation, Store.ROWS, f"{runtime.attempt()}.parquet", batch)]
+
+
+def _supersede(runtime: Runtime, relation: Relation, merge: Merge, outputs: list[NewFile]) -> bool:
+    failpoint("merge.written")
+    try:
+        with runtime.catalog.write() as tx:
+            files.supersede(tx, relation.id, merge.inputs, outputs, runtime.clock.now())
+    except ConflictError:
+        _delete(runtime, relation, outputs)
+        return False
+    failpoint("merge.committed")
+    return True
+
+
+def _delete(runtime: Runtime, relation: Relation, outputs: list[NewFile]) -> None:
+    for file in outputs:
+        runtime.warehouse.delete(runtime.warehouse.path(relation.id, file.store, file.path))

@@ -1,0 +1,137 @@
+"""Queries: the user's text, bound to the files of a snapshot and handed to Spark."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+from pyspark.sql import DataFrame
+
+from stepwell.engine.failures import translated
+from stepwell.engine.runtime import Runtime
+from stepwell.engine.snapshots import Snapshot
+from stepwell.engine.system import SYSTEM_NAMESPACE, system_frame
+from stepwell.epochs import Epoch
+from stepwell.errors import Place, SqlSyntaxError, StepwellError, UndefinedTableError
+from stepwell.files import DIFF, EPOCH
+from stepwell.sql import QUERY, AsOf, Composition, Reference, find_references
+from stepwell.sql.statements import Name, Slice
+from stepwell.types import quote
+
+_LEFT_TO_SPARK = {"parquet", "csv", "json", "orc", "text", "binaryfile", "avro", "global_temp"}
+
+
+class Binding:
+    """Names in a text, bound to temporary views of what they mean. Leaving the block takes the views away again."""
+
+    def __init__(self, runtime: Runtime, snapshot: Snapshot) -> None:
+        self._runtime = runtime
+        self._snapshot = snapshot
+        self._views: list[str] = []
+        self._bound: dict[tuple[object, ...], str] = {}
+        self.replacements: dict[Slice, str] = {}
+        self.bytes = 0
+        """How much the relations bound so far hold: what reading all of them would read."""
+
+    def __enter__(self) -> Binding:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for view in self._views:
+            self._runtime.spark.session.catalog.dropTempView(view)
+
+    def bind(self, text: Slice | None, prefix: str = QUERY) -> None:
+        """Bind every relation that `text` names."""
+        if text is None:
+            return
+        for reference in find_references(text, prefix):
+            if len(reference.name.parts) > 1 and reference.name.parts[0].lower() in _LEFT_TO_SPARK:
+                continue
+            try:
+                view = self._view(reference)
+            except StepwellError as error:
+                raise error.at(reference.name.slice.place) from None
+            self.replacements[reference.slice] = view + self._alias(reference)
+
+    def add_view(self, frame: DataFrame) -> str:
+        """A temporary view of `frame`, for text of our own."""
+        view = self._runtime.temporary_name()
+        frame.createOrReplaceTempView(view)
+        self._views.append(view)
+        return view
+
+    def run(self, composition: Composition) -> DataFrame:
+        """Let Spark analyze the text; nothing is computed yet."""
+        with translated(composition):
+            return self._runtime.spark.session.sql(composition.text)
+
+    def _view(self, reference: Reference) -> str:
+        parts = tuple(part.lower() for part in reference.name.parts)
+        key = (parts, reference.as_of and (reference.as_of.kind, reference.as_of.value), reference.changes)
+        if key not in self._bound:
+            with translated():
+                self._bound[key] = self.add_view(self._frame(reference))
+        return self._bound[key]
+
+    def _frame(self, reference: Reference) -> DataFrame:
+        name, parts = reference.name, [part.lower() for part in reference.name.parts]
+        if parts[0] == SYSTEM_NAMESPACE and len(parts) == 2:
+            return system_frame(self._runtime, name)
+        snapshot = self._snapshot
+        relation_name = plain_name(name)
+        if reference.changes:
+            relation = snapshot.relation(relation_name)
+            frame = snapshot.changes(relation, reference.changes.after, reference.changes.upto)
+            return frame.select(*(quote(column.name) for column in relation.columns), DIFF, EPOCH)
+        if reference.as_of:
+            epoch = self._epoch(reference.as_of)
+            relation = snapshot.relation_at(relation_name, epoch)
+            content = snapshot.content(relation, epoch)
+        else:
+            relation = snapshot.relation(relation_name)
+            content = snapshot.content(relation)
+        self.bytes += content.bytes
+        return snapshot.rows(relation, content).select(*(quote(column.name) for column in relation.columns))
+
+    def _epoch(self, as_of: AsOf) -> Epoch:
+        if as_of.kind == "version":
+            if not as_of.value.isdigit():
+                raise SqlSyntaxError("an epoch is a number", place=as_of.place)
+            return Epoch(int(as_of.value))
+        return self._snapshot.epoch_at(_moment(as_of.value, as_of.place))
+
+    def _alias(self, reference: Reference) -> str:
+        """The name a reference goes by in the rest of its query, unless it says so itself."""
+        sampled = re.match(r"\s*TABLESAMPLE\b", reference.slice.source[reference.slice.end :], re.IGNORECASE)
+        return "" if reference.aliased or sampled else f" AS {quote(reference.name.last)}"
+
+
+def run_query(runtime: Runtime, snapshot: Snapshot, text: Slice) -> DataFrame:
+    """The answer to a query, as Spark's own lazy DataFrame."""
+    with Binding(runtime, snapshot) as binding:
+        binding.bind(text)
+        return binding.run(Composition().add_slice(text, binding.replacements))
+
+
+def plain_name(name: Name) -> str:
+    """A relation's name without its namespace, which can only be `main`."""
+    if len(name.parts) > 2 or (len(name.parts) == 2 and name.parts[0].lower() != "main"):
+        raise UndefinedTableError(
+            f'relation "{name}" does not exist',
+            place=name.slice.place,
+            hint='There is one namespace, "main", besides "stepwell" with the system tables.',
+        )
+    return name.last
+
+
+def _moment(text: str, place: Place) -> int:
+    try:
+        moment = datetime.datetime.fromisoformat(text)
+    except ValueError as error:
+        raise SqlSyntaxError(
+            f'"{text}" is not a time', place=place, hint="Write it as '2026-01-31 12:00:00'; UTC unless it says otherwise."
+        ) from error
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=datetime.UTC)
+    return round(moment.timestamp() * 1_000_000)
+

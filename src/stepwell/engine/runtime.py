@@ -1,0 +1,35 @@
+"""The runtime: everything the engine acts on, in one value that is handed around."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import uuid
+from dataclasses import dataclass, field
+
+from stepwell.catalog import Catalog
+from stepwell.clock import Clock
+from stepwell.engine.session import Spark
+from stepwell.storage import DeltaLogs, Warehouse
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A warehouse, its catalog, a clock, and Spark at need."""
+
+    catalog: Catalog
+    warehouse: Warehouse
+    clock: Clock
+    spark: Spark
+    logs: DeltaLogs
+    publishing: threading.RLock = field(default_factory=threading.RLock)
+    notes: list[str] = field(default_factory=list)
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def attempt(self) -> str:
+        """A name for files that no other attempt has: a crash and its retry never meet."""
+        return uuid.uuid4().hex[:20]
+
+    def temporary_name(self) -> str:
+        """A name for a temporary view, new in this process."""
+        return f"_sw_{next(self._numbers)}"

@@ -1,0 +1,162 @@
+"""Spark: found, started once for the process, quiet, and used through a session of our own.
+
+A session that the user hands in lends us its cluster; its settings, temporary views and state stay untouched.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from stepwell.engine.java import find_java, java_home_for_spark
+from stepwell.errors import StepwellError
+
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.sql.parquet.pushdown.inFilterThreshold": "10000",
+    "spark.sql.optimizer.inSetConversionThreshold": "10",
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
+    "spark.sql.files.openCostInBytes": "65536",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
+    "spark.sql.legacy.createHiveTableByDefault": "false",
+}
+"""What our own session is set to, whatever the one it came from says."""
+
+_QUIET = """
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}
+logger.executor.name = org.apache.spark.executor
+logger.executor.level = off
+logger.scheduler.name = org.apache.spark.scheduler
+logger.scheduler.level = off
+logger.codegen.name = org.apache.spark.sql.catalyst.expressions.codegen
+logger.codegen.level = off
+logger.datasources.name = org.apache.spark.sql.execution.datasources
+logger.datasources.level = off
+logger.shutdown.name = org.apache.spark.util.ShutdownHookManager
+logger.shutdown.level = off
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+logger.native.name = org.apache.hadoop.util.NativeCodeLoader
+logger.native.level = off
+"""
+
+_starting = threading.Lock()
+
+
+class Spark:
+    """Where Spark comes from; `session` starts it if that has not happened yet."""
+
+    def __init__(self, origin: SparkSession | str | None) -> None:
+        self._origin = origin
+        self._session: SparkSession | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def is_started(self) -> bool:
+        return self._session is not None
+
+    @property
+    def session(self) -> SparkSession:
+        """Our own session. Spark is started here, at the first statement that needs it."""
+        with self._lock:
+            if self._session is None:
+                base = self._origin if isinstance(self._origin, SparkSession) else start_spark(self._origin)
+                self._session = base.newSession()
+                for name, value in SETTINGS.items():
+                    self._session.conf.set(name, value)
+                if _is_local(self._session):
+                    self._session.conf.set("spark.sql.shuffle.partitions", str(max(2, os.cpu_count() or 2)))
+            return self._session
+
+    def interrupt(self) -> None:
+        """Stop what our session is running."""
+        if self._session is not None:
+            self._session.interruptAll()
+
+
+def start_spark(master: str | None) -> SparkSession:
+    """The process's Spark: the one that runs already, or a new one, local unless `master` says otherwise."""
+    with _starting:
+        running = SparkSession.getActiveSession()
+        if running is not None and master is None:
+            return running
+        logging.getLogger("SQLQueryContextLogger").disabled = True
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        java = find_java(os.environ)
+        before = os.environ.get("JAVA_HOME")
+        os.environ["JAVA_HOME"] = java_home_for_spark(java)
+        try:
+            return _builder(master).getOrCreate()
+        except (PySparkException, RuntimeError, OSError) as error:
+            raise StepwellError(
+                "Spark does not start", detail=str(error).splitlines()[0], hint="stepwell doctor says what was found.",
+                sqlstate="58000",
+            ) from error  # fmt: skip
+        finally:
+            if before is None:
+                del os.environ["JAVA_HOME"]
+            else:
+                os.environ["JAVA_HOME"] = before
+
+
+def driver_memory(total: int) -> str:
+    """The heap for an embedded Spark on a machine with `total` bytes: a quarter of it, from 1 to 8 GB."""
+    return f"{min(8192, max(1024, total // 4 // 2**20))}m"
+
+
+def _builder(master: str | None) -> SparkSession.Builder:
+    folder = Path(tempfile.gettempdir()) / f"stepwell-spark-{os.getuid()}"
+    folder.mkdir(exist_ok=True, mode=0o700)
+    quiet = folder / "log4j2.properties"
+    if not quiet.exists() or quiet.read_text() != _QUIET:
+        new = quiet.with_name(f"log4j2.{os.getpid()}")
+        new.write_text(_QUIET)
+        new.replace(quiet)
+    options = f"-Dlog4j.configurationFile={quiet.as_uri()} -Dlog4j2.configurationFile={quiet.as_uri()}"
+    builder = (
+        SparkSession.builder.appName("stepwell")
+        .master(master or f"local[{os.cpu_count() or 2}]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.ui.retainedJobs", "50")
+        .config("spark.ui.retainedStages", "50")
+        .config("spark.ui.retainedTasks", "500")
+        .config("spark.sql.ui.retainedExecutions", "20")
+        .config("spark.scheduler.mode", "FAIR")
+        .config("spark.driver.extraJavaOptions", options)
+        .config("spark.driver.maxResultSize", "512m")
+        .config("spark.sql.warehouse.dir", (folder / "unused").as_uri())
+        .config("spark.sql.catalogImplementation", "in-memory")
+    )
+    if master is None:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        builder = (
+            builder.config("spark.driver.memory", driver_memory(memory))
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.host", "127.0.0.1")
+        )
+    return builder
+
+
+def _is_local(session: SparkSession) -> bool:
+    return (session.conf.get("spark.master", "") or "").startswith("local")

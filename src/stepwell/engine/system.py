@@ -1,0 +1,125 @@
+"""System tables: what the catalog knows, under the namespace `stepwell`."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from stepwell.catalog import Transaction, barriers, control, files, relations
+from stepwell.durations import format_duration
+from stepwell.engine.runtime import Runtime
+from stepwell.errors import UndefinedTableError, nearest
+from stepwell.plan import content_at
+from stepwell.relations import Column
+from stepwell.sql.statements import Name
+from stepwell.storage.types import spark_schema
+from stepwell.types import BIGINT, STRING, TIMESTAMP
+
+SYSTEM_NAMESPACE = "stepwell"
+
+Value = int | str | bool | datetime.datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTable:
+    """A table of the catalog's own knowledge."""
+
+    columns: tuple[Column, ...]
+    read: Callable[[Transaction], list[tuple[Value, ...]]]
+
+
+def read_system_table(runtime: Runtime, name: Name) -> tuple[SystemTable, list[tuple[Value, ...]]]:
+    """A system table and its rows now; no JVM is needed."""
+    table = SYSTEM_TABLES.get(name.last.lower())
+    if table is None:
+        raise UndefinedTableError(
+            f'system table "{name}" does not exist',
+            place=name.slice.place,
+            hint=nearest(name.last, SYSTEM_TABLES) or f"There are {', '.join(sorted(SYSTEM_TABLES))}.",
+        )
+    with runtime.catalog.read() as tx:
+        return table, table.read(tx)
+
+
+def system_frame(runtime: Runtime, name: Name) -> DataFrame:
+    """A system table as a DataFrame, to be joined with anything."""
+    table, rows = read_system_table(runtime, name)
+    return runtime.spark.session.createDataFrame(rows, spark_schema(table.columns))
+
+
+def _tables(tx: Transaction) -> list[tuple[Value, ...]]:
+    epoch = control.look(tx).readable_epoch
+    found: list[tuple[Value, ...]] = []
+    for relation in relations.get_all(tx):
+        content = content_at(files.content(tx, relation.id, epoch), epoch)
+        _, published = barriers.publication_state(tx, relation.id)
+        watermark, chunking = relation.definition.watermark, relation.chunking
+        found.append(
+            (
+                relation.name,
+                relation.id,
+                relation.kind.value,
+                content.count,
+                len(content.files),
+                content.bytes,
+                ", ".join(relation.key) or None,
+                f"{chunking.column} every {_length(chunking.width, relation.column(chunking.column).type == BIGINT)}"
+                if chunking
+                else None,
+                watermark.column if watermark else None,
+                relation.created_epoch,
+                published,
+            )
+        )
+    return found
+
+
+def _length(width: int, is_number: bool) -> str:
+    return str(width) if is_number else format_duration(width)
+
+
+def _epochs(tx: Transaction) -> list[tuple[Value, ...]]:
+    return [
+        (each.epoch, _instant(each.committed_at), _instant(each.readable_at), each.changed, each.inserted, each.retracted)
+        for each in barriers.readable(tx)
+    ]
+
+
+def _instant(microseconds: int | None) -> datetime.datetime | None:
+    if microseconds is None:
+        return None
+    return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=microseconds)
+
+
+SYSTEM_TABLES = {
+    "tables": SystemTable(
+        (
+            Column("name", STRING),
+            Column("id", BIGINT),
+            Column("kind", STRING),
+            Column("rows", BIGINT),
+            Column("files", BIGINT),
+            Column("bytes", BIGINT),
+            Column("primary_key", STRING),
+            Column("chunks", STRING),
+            Column("time_column", STRING),
+            Column("created_epoch", BIGINT),
+            Column("published_epoch", BIGINT),
+        ),
+        _tables,
+    ),
+    "epochs": SystemTable(
+        (
+            Column("epoch", BIGINT),
+            Column("committed_at", TIMESTAMP),
+            Column("readable_at", TIMESTAMP),
+            Column("relations_changed", BIGINT),
+            Column("rows_inserted", BIGINT),
+            Column("rows_retracted", BIGINT),
+        ),
+        _epochs,
+    ),
+}

@@ -1,0 +1,62 @@
+"""Vacuum: files that nobody can need any more leave the catalog, then the disk; so do those nobody ever knew."""
+
+from __future__ import annotations
+
+from stepwell.catalog import barriers, files, pins, relations, writes
+from stepwell.engine.runtime import Runtime
+from stepwell.failpoints import failpoint
+from stepwell.files import Store
+from stepwell.plan import oldest_kept, removable
+from stepwell.plan.retention import LAZY_READERS
+
+
+def vacuum(runtime: Runtime, retention: int, *, lazy_readers: int = LAZY_READERS) -> int:
+    """Remove what neither an epoch within `retention`, nor a pin, nor a reader of the last hour can need; how many files."""
+    now = runtime.clock.now()
+    with runtime.catalog.write() as tx:
+        pinned = pins.pinned(tx)
+        oldest = oldest_kept(barriers.readable(tx), pinned, now, retention)
+        gone = []
+        if oldest is not None:
+            barriers.forget_epochs(tx, oldest)
+            ended = files.with_endings(tx)
+            gone = removable([(file, at) for file, at, other in ended if not other], oldest, now, lazy_readers=lazy_readers)
+            gone += [file for file, at, other in ended if other and at is not None and now - at >= lazy_readers]
+        published = {file.id for id_ in relations.known_ids(tx) for file in files.published(tx, id_)}
+        gone = [file for file in gone if file.id not in published]
+        dropped = [
+            id_
+            for id_, at in relations.known_ids(tx).items()
+            if at is not None and now - at >= lazy_readers and not pinned
+        ]
+        gone += files.of_relations(tx, dropped)
+        files.forget(tx, [file.id for file in gone])
+        relations.forget(tx, dropped)
+        writes.forget_before(tx, now - LAZY_READERS)
+    failpoint("vacuum.forgotten")
+    for file in gone:
+        runtime.warehouse.delete(runtime.warehouse.path(file.relation, file.store, file.path))
+    for id_ in dropped:
+        runtime.logs.forget(id_)
+        runtime.warehouse.delete_folder(f"{runtime.warehouse.root}/data/{id_}")
+    failpoint("vacuum.deleted")
+    return len(gone) + len(clean_orphans(runtime, older_than=lazy_readers))
+
+
+def clean_orphans(runtime: Runtime, *, older_than: int) -> list[str]:
+    """Delete the files below the warehouse that the catalog does not know: what crashes and cancelled statements left."""
+    found = runtime.warehouse.list(f"{runtime.warehouse.root}/data")
+    with runtime.catalog.read() as tx:
+        known = files.paths(tx)
+    orphans = []
+    prefix = f"{runtime.warehouse.root}/data/"
+    for path in found:
+        parts = path.removeprefix(prefix).split("/", 2)
+        if len(parts) < 3 or parts[2].startswith("_delta_log/") or parts[1] not in (Store.ROWS, Store.CHANGES):
+            continue
+        if (int(parts[0]), parts[1], parts[2]) in known:
+            continue
+        if runtime.clock.now() - runtime.warehouse.modified_at(path) >= older_than:
+            runtime.warehouse.delete(path)
+            orphans.append(path)
+    return orphans

@@ -1,0 +1,25 @@
+"""Storage: DataFrames and finished batches to files and back, and Delta logs for everyone else.
+
+A `Warehouse` is the place; `write_batch` and `inspect` make files and know them; `scan_content` and `scan_changes` read
+them as the plan says; `DeltaLogs` publishes. What is content at which epoch, only the catalog knows.
+"""
+
+from stepwell.storage.delta import DeltaLogs, log_state
+from stepwell.storage.parquet import concatenate, inspect, missing, read_batch, write_batch
+from stepwell.storage.scans import scan_changes, scan_content, scan_files
+from stepwell.storage.warehouse import Warehouse, write_failed
+
+__all__ = [
+    "DeltaLogs",
+    "Warehouse",
+    "concatenate",
+    "inspect",
+    "log_state",
+    "missing",
+    "read_batch",
+    "scan_changes",
+    "scan_content",
+    "scan_files",
+    "write_batch",
+    "write_failed",
+]

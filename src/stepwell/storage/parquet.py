@@ -1,0 +1,137 @@
+"""Parquet files as the driver writes and inspects them: finished batches in, statistics out. No JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from stepwell.errors import DataFileError, NotNullError
+from stepwell.failpoints import failpoint
+from stepwell.files import DIFF, ROW_EPOCH, ROW_ID, ROW_VERSION, DataFile, FileStatistics, NewFile, Store
+from stepwell.relations import Relation
+from stepwell.storage.warehouse import Warehouse, write_failed
+from stepwell.types import DATE, INSTANTS, INTEGERS, STRING
+
+ROW_GROUP = 65_536
+_DAY = 86_400_000_000
+
+
+def write_batch(warehouse: Warehouse, relation: Relation, store: Store, path: str, batch: pa.Table) -> NewFile:
+    """Write one finished batch as one file, and make it safe."""
+    failpoint("write.before")
+    where = warehouse.path(relation.id, store, path)
+    warehouse.make_folder(where.rsplit("/", 1)[0])
+    try:
+        with warehouse.open_output(where) as stream, pq.ParquetWriter(
+            stream, batch.schema, compression="zstd", bloom_filter_options=_bloom_filters(relation, batch)
+        ) as writer:
+            writer.write_table(batch, row_group_size=ROW_GROUP)
+        warehouse.sync([where])
+    except OSError as error:
+        warehouse.delete(where)
+        raise write_failed(where, error) from error
+    retracted = batch.column(DIFF).to_pylist().count(-1) if DIFF in batch.schema.names else 0
+    written = inspect(warehouse, relation, store, path, retracted)
+    failpoint("write.after")
+    return written
+
+
+def inspect(warehouse: Warehouse, relation: Relation, store: Store, path: str, retracted: int = 0) -> NewFile:
+    """What the footer of a file written says, once no column of it breaks a promise of its relation."""
+    where = warehouse.path(relation.id, store, path)
+    with warehouse.open_input(where) as source:
+        footer = pq.read_metadata(source)
+    columns = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
+    for column in relation.columns:
+        if not column.nullable and column.name in columns and _nulls(footer, columns[column.name]):
+            raise NotNullError(
+                f'column "{column.name}" of table "{relation.name}" must not be NULL',
+                detail="It is part of the primary key." if column.name in relation.key else None,
+            )
+    time, key = (None, None), (None, None)
+    if relation.chunking and relation.chunking.column in columns:
+        type_ = relation.column(relation.chunking.column).type
+        low, high = _range(footer, columns[relation.chunking.column], raw=True)
+        if isinstance(low, int) and isinstance(high, int) and (type_ in INSTANTS or type_ in INTEGERS or type_ == DATE):
+            scale = _DAY if type_ == DATE else 1
+            time = (low * scale, high * scale)
+    if relation.key and relation.key[0] in columns:
+        type_ = relation.column(relation.key[0]).type
+        if type_ in INTEGERS or type_ == STRING:
+            key = _range(footer, columns[relation.key[0]], raw=False)
+    return NewFile(
+        store,
+        path,
+        FileStatistics(footer.num_rows, retracted, warehouse.size(where), time[0], time[1], key[0], key[1]),
+        max((_largest(footer, columns[name]) for name in (ROW_ID, ROW_VERSION) if name in columns), default=0),
+    )
+
+
+def concatenate(
+    warehouse: Warehouse, relation: Relation, inputs: Sequence[DataFile], store: Store, path: str
+) -> NewFile:
+    """Put small files together as they are, one after the other, each row with the epoch of its file."""
+    tables = []
+    for file in inputs:
+        table = read_batch(warehouse, file)
+        if ROW_EPOCH not in table.schema.names:
+            table = table.append_column(
+                pa.field(ROW_EPOCH, pa.int64()), pa.array([int(file.from_epoch)] * table.num_rows, pa.int64())
+            )
+        tables.append(table)
+    return write_batch(warehouse, relation, store, path, pa.concat_tables(tables, promote_options="default"))
+
+
+def read_batch(warehouse: Warehouse, file: DataFile) -> pa.Table:
+    """The whole of a small file."""
+    where = warehouse.path(file.relation, file.store, file.path)
+    try:
+        with warehouse.open_input(where) as source:
+            return pq.ParquetFile(source).read()
+    except FileNotFoundError as error:
+        raise missing(where) from error
+    except (pa.ArrowException, OSError) as error:
+        raise DataFileError(f'the data file "{where}" is damaged', detail=str(error).splitlines()[0]) from error
+
+
+def missing(path: str) -> DataFileError:
+    """The error for a file that the catalog knows and the disk does not."""
+    return DataFileError(
+        f'the data file "{path}" is missing',
+        detail="The catalog names it as content; something other than stepwell has removed it.",
+        hint="Restore it from a backup, or read an epoch that does not need it.",
+    )
+
+
+def _bloom_filters(relation: Relation, batch: pa.Table) -> dict[str, dict[str, float]] | None:
+    """Filters on the key, where a batch is large enough that skipping a row group of it pays."""
+    if batch.num_rows < ROW_GROUP:
+        return None
+    return {name: {"ndv": ROW_GROUP, "fpp": 0.01} for name in relation.key} or None
+
+
+def _nulls(footer: pq.FileMetaData, column: int) -> bool:
+    for group in range(footer.num_row_groups):
+        statistics = footer.row_group(group).column(column).statistics
+        if statistics is None or not statistics.has_null_count or statistics.null_count:
+            return True
+    return False
+
+
+def _range(footer: pq.FileMetaData, column: int, *, raw: bool) -> tuple[int | str | None, int | str | None]:
+    """The smallest and largest value, or (None, None) if a row group does not tell or holds a NULL, which has no place."""
+    lows, highs = [], []
+    for group in range(footer.num_row_groups):
+        statistics = footer.row_group(group).column(column).statistics
+        if statistics is None or not statistics.has_min_max or statistics.null_count:
+            return None, None
+        lows.append(statistics.min_raw if raw else statistics.min)
+        highs.append(statistics.max_raw if raw else statistics.max)
+    return (min(lows), max(highs)) if lows else (None, None)
+
+
+def _largest(footer: pq.FileMetaData, column: int) -> int:
+    groups = (footer.row_group(group).column(column).statistics for group in range(footer.num_row_groups))
+    return max((each.max_raw for each in groups if each is not None and each.has_min_max), default=0)

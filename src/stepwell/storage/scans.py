@@ -1,0 +1,129 @@
+"""Scans: files to DataFrames, by the plan of which files to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
+from pyspark.sql.types import LongType, StructField, StructType
+
+from stepwell.epochs import Epoch
+from stepwell.files import DIFF, EPOCH, ROW_EPOCH, ROW_ID, ROW_VERSION, DataFile, Store
+from stepwell.plan import Content
+from stepwell.relations import Relation
+from stepwell.storage.parquet import missing
+from stepwell.storage.types import spark_schema
+from stepwell.storage.warehouse import Warehouse
+
+_HIDDEN = StructType(
+    [
+        StructField(ROW_ID, LongType()),
+        StructField(ROW_VERSION, LongType()),
+        StructField(ROW_EPOCH, LongType()),
+    ]
+)
+_SIGNED = StructType([*_HIDDEN.fields, StructField(DIFF, LongType())])
+
+_BROADCAST_ROWS = 2_000_000
+
+
+def scan_content(session: SparkSession, warehouse: Warehouse, relation: Relation, content: Content) -> DataFrame:
+    """A relation's rows with `_sw_id` and `_sw_ver`: every version inserted, less every version retracted."""
+    columns = [column.name for column in relation.columns] + [ROW_ID, ROW_VERSION]
+    rows = _read(session, warehouse, relation, content.rows, content.upto)
+    if not content.changes:
+        return _resolved(rows).select(*_quoted(columns))
+    changes = _resolved(_read(session, warehouse, relation, content.changes, content.upto))
+    retracted = changes.where(F.col(DIFF) < 0).select(ROW_VERSION)
+    if sum(file.statistics.retracted for file in content.changes) < _BROADCAST_ROWS:
+        retracted = F.broadcast(retracted)
+    inserted = changes.where(F.col(DIFF) > 0).select(*_quoted(columns))
+    if content.rows:
+        inserted = _resolved(rows).select(*_quoted(columns)).union(inserted)
+    return inserted.join(retracted, ROW_VERSION, "left_anti").select(*_quoted(columns))
+
+
+def scan_changes(
+    session: SparkSession,
+    warehouse: Warehouse,
+    relation: Relation,
+    files: Sequence[DataFile],
+    after: Epoch,
+    upto: Epoch,
+) -> DataFrame:
+    """The changelog of the epochs (after, upto]: rows with their identity, `_diff` and `_epoch`."""
+    names = [column.name for column in relation.columns] + [ROW_ID, ROW_VERSION]
+    parts = []
+    for store, diff in ((Store.ROWS, F.lit(1).cast("bigint")), (Store.CHANGES, F.col(DIFF))):
+        chosen = [file for file in files if file.store == store]
+        if chosen:
+            read = _resolved(_read(session, warehouse, relation, chosen, None))
+            epoch = _row_epoch(session, warehouse, chosen, read)
+            parts.append(epoch.select(*_quoted(names), diff.alias(DIFF), F.col(EPOCH)))
+    if not parts:
+        schema = StructType([*spark_schema(relation.columns).fields, *_HIDDEN.fields[:2]])
+        return session.createDataFrame([], schema).select("*", F.lit(1).cast("bigint").alias(DIFF),
+                                                          F.lit(0).cast("bigint").alias(EPOCH))  # fmt: skip
+    whole = parts[0] if len(parts) == 1 else parts[0].union(parts[1])
+    return whole.where((F.col(EPOCH) > after) & (F.col(EPOCH) <= upto))
+
+
+def scan_files(
+    session: SparkSession, warehouse: Warehouse, relation: Relation, files: Sequence[DataFile]
+) -> DataFrame:
+    """Files of one store as they are, each row with its epoch in `_sw_epoch`."""
+    read = _read(session, warehouse, relation, files, None)
+    return _row_epoch(session, warehouse, files, read).drop(ROW_EPOCH).withColumnRenamed(EPOCH, ROW_EPOCH)
+
+
+def _read(
+    session: SparkSession, warehouse: Warehouse, relation: Relation, files: Sequence[DataFile], upto: Epoch | None
+) -> DataFrame:
+    signed = bool(files) and files[0].store == Store.CHANGES
+    schema = StructType([*spark_schema(relation.columns).fields, *(_SIGNED if signed else _HIDDEN).fields])
+    if not files:
+        return session.createDataFrame([], schema)
+    paths = [warehouse.uri(warehouse.path(file.relation, file.store, file.path)) for file in files]
+    try:
+        rows = session.read.schema(schema).parquet(*paths)
+    except AnalysisException as error:
+        for file in files:
+            where = warehouse.path(file.relation, file.store, file.path)
+            if not warehouse.has(where):
+                raise missing(where) from error
+        raise
+    if upto is not None:
+        rows = rows.where(F.col(ROW_EPOCH).isNull() | (F.col(ROW_EPOCH) <= upto))
+    return rows
+
+
+def _row_epoch(
+    session: SparkSession, warehouse: Warehouse, files: Sequence[DataFile], read: DataFrame
+) -> DataFrame:
+    """Rows with `_epoch`: their own where the file spans several, else the one the catalog knows for the file."""
+    single = {file.path: int(file.from_epoch) for file in files if not file.spans_epochs}
+    epochs = set(single.values())
+    if not single:
+        return read.withColumn(EPOCH, F.col(ROW_EPOCH))
+    if len(epochs) == 1:
+        return read.withColumn(EPOCH, F.coalesce(F.col(ROW_EPOCH), F.lit(epochs.pop()).cast("bigint")))
+    names = [(path.rsplit("/", 1)[-1], epoch) for path, epoch in single.items()]
+    schema = StructType([StructField("_sw_file", read.select("_metadata.file_name").schema[0].dataType),
+                         StructField("_sw_file_epoch", LongType())])  # fmt: skip
+    known = F.broadcast(session.createDataFrame(names, schema))
+    named = read.withColumn("_sw_file", F.col("_metadata.file_name"))
+    joined = named.join(known, "_sw_file", "left")
+    return joined.withColumn(EPOCH, F.coalesce(F.col(ROW_EPOCH), F.col("_sw_file_epoch"))).drop(
+        "_sw_file", "_sw_file_epoch"
+    )
+
+
+def _resolved(rows: DataFrame) -> DataFrame:
+    """With `_sw_ver` filled in: the first version of a row has the number of the row itself."""
+    return rows.withColumn(ROW_VERSION, F.coalesce(F.col(ROW_VERSION), F.col(ROW_ID)))
+
+
+def _quoted(names: Sequence[str]) -> list[str]:
+    return ["`" + name.replace("`", "``") + "`" for name in names]

@@ -1,0 +1,122 @@
+"""The warehouse: folders and files behind one URL. All file access of the driver goes through here."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import fs
+
+from stepwell.errors import WarehouseError, mask
+from stepwell.files import Store
+
+
+class Warehouse:
+    """A place for data. Relations have folders `data/<id>/rows` and `data/<id>/changes` in it."""
+
+    def __init__(self, url: str) -> None:
+        if "://" in url:
+            self._files, root = fs.FileSystem.from_uri(url)
+        else:
+            self._files, root = fs.LocalFileSystem(), os.path.abspath(url)
+        self.root = root.rstrip("/")
+        self.url = mask(url)
+        self.is_local = isinstance(self._files, fs.LocalFileSystem)
+        self._prefix = "" if self.is_local else url.split("://")[0] + "://"
+
+    def create(self) -> None:
+        """Make sure that the warehouse is there and can be written."""
+        probe = f"{self.root}/.probe-{os.getpid()}"
+        try:
+            self._files.create_dir(self.root, recursive=True)
+            with self._files.open_output_stream(probe) as stream:
+                stream.write(b"stepwell")
+            self._files.delete_file(probe)
+        except OSError as error:
+            raise WarehouseError(
+                f'the warehouse "{self.url}" cannot be written',
+                detail=error.strerror or str(error),
+                hint="Choose a folder that you own, or make this one writable.",
+            ) from error
+
+    def exists(self) -> bool:
+        return bool(self._files.get_file_info(self.root).type == fs.FileType.Directory)
+
+    def folder(self, relation: int, store: Store) -> str:
+        """The folder of a relation's store, as this module's functions take it."""
+        return f"{self.root}/data/{relation}/{store.value}"
+
+    def path(self, relation: int, store: Store, path: str) -> str:
+        return f"{self.folder(relation, store)}/{path}"
+
+    def uri(self, path: str) -> str:
+        """`path` as Spark and Delta take it."""
+        return Path(path).as_uri() if self.is_local else self._prefix + path
+
+    def make_folder(self, path: str) -> None:
+        self._files.create_dir(path, recursive=True)
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        return self._files.open_input_file(path)
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        return self._files.open_output_stream(path)
+
+    def size(self, path: str) -> int:
+        return int(self._files.get_file_info(path).size)
+
+    def has(self, path: str) -> bool:
+        return bool(self._files.get_file_info(path).type != fs.FileType.NotFound)
+
+    def sync(self, paths: Iterable[str]) -> None:
+        """Make files and the folders that name them survive a power cut; object stores do that by themselves."""
+        if not self.is_local:
+            return
+        folders = set()
+        for path in paths:
+            _fsync(path)
+            folders.add(os.path.dirname(path))
+        for folder in folders:
+            _fsync(folder)
+
+    def delete(self, path: str) -> None:
+        """Delete a file; one that is gone already is as good as deleted."""
+        try:
+            self._files.delete_file(path)
+        except FileNotFoundError:
+            return
+
+    def delete_folder(self, path: str) -> None:
+        if self.has(path):
+            self._files.delete_dir(path)
+
+    def list(self, folder: str) -> list[str]:
+        """Every file below `folder`."""
+        selector = fs.FileSelector(folder, recursive=True, allow_not_found=True)
+        return [info.path for info in self._files.get_file_info(selector) if info.type == fs.FileType.File]
+
+    def modified_at(self, path: str) -> int:
+        """When a file was last written, in microseconds since 1970."""
+        return int((self._files.get_file_info(path).mtime_ns or 0) // 1000)
+
+
+def write_failed(path: str, error: OSError) -> WarehouseError:
+    """The error for a file that could not be written."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return WarehouseError(
+        "the disk is full" if full else f'cannot write "{path}"',
+        detail=f'While writing "{path}": {error.strerror or error}. Nothing of the statement was applied.',
+        hint="Free some space and run it again; VACUUM removes files that nobody needs any more." if full else None,
+        sqlstate="53100" if full else None,
+    )
+
+
+def _fsync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
