@@ -7,7 +7,7 @@ import re
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from stepwell.catalog import Catalog, control, open_catalog, relations, settings, writes
+from stepwell.catalog import Catalog, Transaction, control, open_catalog, relations, settings, writes
 from stepwell.clock import Clock, SystemClock
 from stepwell.definitions import create_statement
 from stepwell.durations import format_duration, parse_duration
@@ -83,9 +83,7 @@ _TRIES = 10
 
 _DATABASE_SETTINGS = {"barrier_interval": "0 seconds", "retention": "7 days"}
 
-_SYSTEM_QUERY = re.compile(
-    rf"SELECT\s+(\*|[\w\s,]+?)\s+FROM\s+{SYSTEM_NAMESPACE}\s*\.\s*(\w+)", re.IGNORECASE
-)
+_SYSTEM_QUERY = re.compile(rf"SELECT\s+(\*|[\w\s,]+?)\s+FROM\s+{SYSTEM_NAMESPACE}\s*\.\s*(\w+)", re.IGNORECASE)
 
 
 class Database:
@@ -119,7 +117,9 @@ class Database:
         try:
             return self._run(statement.body)
         except StepwellError as error:
-            raise error.at(statement.slice.place) if error.place is None and _is_one_line(statement) else error
+            if _is_one_line(statement):
+                error.at(statement.slice.place)
+            raise
 
     def insert(self, table: str, data: Any) -> Rows:
         """Insert an Arrow table, a pandas or Spark DataFrame, or rows (tuples, dicts); columns match by name."""
@@ -219,13 +219,12 @@ class Database:
         return Rows([], [])
 
     def _query(self, text: Slice) -> DataFrame:
-        with self._runtime.catalog.read() as tx:
-            return run_query(self._runtime, self._snapshot(tx), text)
+        return run_query(self._runtime, self._snapshot(), text)
 
     def _explain(self, text: Slice, extended: bool) -> Rows:
-        frame = self._query(text)
-        plan = frame._explain_string(extended=extended) if hasattr(frame, "_explain_string") else ""
-        return Rows(["plan"], [(line,) for line in plan.splitlines()])
+        prefix = "EXPLAIN EXTENDED " if extended else "EXPLAIN "
+        frame = run_query(self._runtime, self._snapshot(), text, prefix)
+        return Rows(["plan"], [(line,) for row in frame.collect() for line in row[0].splitlines()])
 
     def _system_rows(self, text: Slice) -> Rows | None:
         """A plain SELECT of one system table, answered by the catalog alone."""
@@ -246,9 +245,7 @@ class Database:
     def _write(self, staging: Staging) -> Rows:
         """Run a write until nothing it has read was changed meanwhile."""
         for attempt in range(_TRIES):
-            with self._runtime.catalog.read() as tx:
-                snapshot = self._snapshot(tx, for_write=True)
-                write = staging(snapshot)
+            write = staging(self._snapshot(for_write=True))
             if self._transaction is not None:
                 before = self._transaction.get(write.relation)
                 self._transaction[write.relation] = before.then(write) if before else write
@@ -333,7 +330,9 @@ class Database:
 
     def _new_name(self, name: Name) -> str:
         if name.parts[0].lower() == SYSTEM_NAMESPACE and len(name.parts) > 1:
-            raise ReadOnlyError(f'"{name}" would be a system table', place=name.slice.place, hint="Choose another name.")
+            raise ReadOnlyError(
+                f'"{name}" would be a system table', place=name.slice.place, hint="Choose another name."
+            )
         return plain_name(name)
 
     def _set(self, name: str, value: str) -> None:
@@ -382,12 +381,12 @@ class Database:
         with self._runtime.catalog.read() as tx:
             return _found(tx, name)
 
-    def _snapshot(self, tx: Any, *, for_write: bool = False) -> Snapshot:
-        """What a statement sees: the newest readable epoch; to write, or inside a transaction, all that is acknowledged."""
+    def _snapshot(self, *, for_write: bool = False) -> Snapshot:
+        """What a statement sees: the newest readable epoch; to write, or in a transaction, all that is acknowledged."""
         if self._transaction is None and not for_write:
-            return Snapshot(self._runtime, tx)
+            return Snapshot(self._runtime)
         staged = {id_: write.files for id_, write in (self._transaction or {}).items()}
-        return Snapshot(self._runtime, tx, staged=staged)
+        return Snapshot(self._runtime, staged=staged)
 
     def _require_transaction(self) -> dict[RelationId, RelationWrite]:
         if self._transaction is None:
@@ -424,7 +423,7 @@ def open_runtime(
     return Runtime(opened, place, clock or SystemClock(), Spark(spark), DeltaLogs(place))
 
 
-def _found(tx: Any, name: Name) -> Relation:
+def _found(tx: Transaction, name: Name) -> Relation:
     if name.parts[0].lower() == SYSTEM_NAMESPACE and len(name.parts) > 1:
         raise ReadOnlyError(f'system table "{name}" cannot be changed', place=name.slice.place)
     try:

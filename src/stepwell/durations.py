@@ -24,7 +24,9 @@ def parse_duration(text: str) -> int:
             months = unit.lower().startswith(("month", "year", "quarter"))
             raise InvalidSettingError(
                 f'"{text}" is not a duration',
-                detail=f"A {unit.lower().removesuffix('s')} has no fixed length." if months else f'"{unit}" is no unit.',
+                detail=f"A {unit.lower().removesuffix('s')} has no fixed length."
+                if months
+                else f'"{unit}" is no unit.',
                 hint="Write it in weeks, days, hours, minutes, seconds or milliseconds, such as '1 day 12 hours'.",
             )
         total += float(number) * size

@@ -49,7 +49,9 @@ class Rows:
         widths = [max(len(name), *(len(row[i]) for row in cells), 0) for i, name in enumerate(self.columns)]
         lines = [" | ".join(name.ljust(width) for name, width in zip(self.columns, widths, strict=True)).rstrip()]
         lines.append("-+-".join("-" * width for width in widths))
-        lines += [" | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+        lines += [
+            " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells
+        ]
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -68,12 +68,12 @@ TIMESTAMP, TIMESTAMP_NTZ = Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ")
 INTEGERS = frozenset({TINYINT, SMALLINT, INT, BIGINT})
 INSTANTS = frozenset({TIMESTAMP, TIMESTAMP_NTZ})
 
+_PRIMITIVES = (
+    BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ
+)  # fmt: skip
+
 _NAMES: dict[str, DataType] = {
-    str(type_): type_
-    for type_ in (
-        BOOLEAN, TINYINT, SMALLINT, INT, BIGINT, FLOAT, DOUBLE, STRING, BINARY, DATE, TIMESTAMP, TIMESTAMP_NTZ
-    )
-} | {
+    **{type_.name: type_ for type_ in _PRIMITIVES},
     "BYTE": TINYINT,
     "SHORT": SMALLINT,
     "INTEGER": INT,
@@ -83,7 +83,7 @@ _NAMES: dict[str, DataType] = {
     "DECIMAL": Decimal(10, 0),
     "NUMERIC": Decimal(10, 0),
     "DEC": Decimal(10, 0),
-}  # fmt: skip
+}
 
 _UNSTORABLE = {
     "VARIANT": "CAST it to STRING with to_json.",
@@ -107,7 +107,9 @@ def quote(name: str) -> str:
 def unstorable(name: str) -> UnstorableTypeError:
     """The error for a type that exists but cannot be stored."""
     word = name.split("(")[0].split(" ")[0].split("<")[0].upper()
-    return UnstorableTypeError(f"type {name} cannot be stored", hint=_UNSTORABLE.get(word, "CAST it to a type that can."))
+    return UnstorableTypeError(
+        f"type {name} cannot be stored", hint=_UNSTORABLE.get(word, "CAST it to a type that can.")
+    )
 
 
 def parse_type(text: str) -> DataType:
@@ -137,7 +139,8 @@ def _parse(words: list[str], text: str) -> tuple[DataType, list[str]]:
         precision, scale = int(numbers[0]), int(numbers[1]) if len(numbers) == 2 else 0
         if not (1 <= precision <= 38 and scale <= precision):
             raise UnstorableTypeError(
-                f"type {text} cannot be stored", hint="A DECIMAL has at most 38 digits, and no more of them behind the point."
+                f"type {text} cannot be stored",
+                hint="A DECIMAL has at most 38 digits, and no more of them behind the point.",
             )
         return Decimal(precision, scale), rest[close + 1 :]
     if word in _NAMES:

@@ -30,9 +30,7 @@ def close(tx: Transaction, term: int, now: int) -> Epoch:
     """End the open epoch: what is acknowledged is its input, what comes now belongs to the next."""
     leases.check(tx, term)
     epoch = control.lock(tx).open_epoch
-    tx.execute(
-        sa.update(epochs).where(epochs.c.epoch == epoch).values(state=EpochState.ALIGNED.value, aligned_at=now)
-    )
+    tx.execute(sa.update(epochs).where(epochs.c.epoch == epoch).values(state=EpochState.ALIGNED.value, aligned_at=now))
     tx.execute(
         sa.insert(epochs).values(
             epoch=epoch + 1, state=EpochState.OPEN.value, opened_at=now, changed=0, inserted=0, retracted=0
@@ -153,9 +151,7 @@ def epoch_at(tx: Transaction, moment: int) -> Epoch:
 
 def forget_epochs(tx: Transaction, before: Epoch) -> None:
     """Let go of the epochs below `before`."""
-    tx.execute(
-        sa.delete(epochs).where(epochs.c.epoch < before, epochs.c.state == EpochState.READABLE.value)
-    )
+    tx.execute(sa.delete(epochs).where(epochs.c.epoch < before, epochs.c.state == EpochState.READABLE.value))
 
 
 def _records(tx: Transaction, condition: sa.ColumnElement[bool]) -> list[EpochRecord]:

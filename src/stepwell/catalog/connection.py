@@ -61,7 +61,7 @@ def open_catalog(url: str) -> Catalog:
         raise WarehouseError(
             f'"{mask(url)}" is not a catalog that can be opened',
             detail=str(error),
-            hint="Use sqlite:///path/catalog.db, or postgresql+psycopg://user@host/database with stepwell[postgres] installed.",
+            hint="Use sqlite:///path/catalog.db, or postgresql+psycopg://… with stepwell[postgres] installed.",
         ) from error
     try:
         migrate(engine, mask(url))
@@ -117,4 +117,3 @@ class _SerialConnection:
         @sa.event.listens_for(engine, "checkin")
         def checkin(*_: Any) -> None:
             turn.release()
-

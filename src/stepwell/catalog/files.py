@@ -83,7 +83,11 @@ def written_in(tx: Transaction, epoch: Epoch) -> dict[RelationId, list[DataFile]
     """The files acknowledged for `epoch`, by relation."""
     found: dict[RelationId, list[DataFile]] = {}
     for file in _select(
-        tx, files.c.from_epoch == epoch, files.c.last_epoch == epoch, files.c.logged.is_(True), files.c.superseded.is_(False)
+        tx,
+        files.c.from_epoch == epoch,
+        files.c.last_epoch == epoch,
+        files.c.logged.is_(True),
+        files.c.superseded.is_(False),
     ):
         found.setdefault(RelationId(file.relation), []).append(file)
     return found
@@ -125,7 +129,7 @@ def close(
     epoch: Epoch,
     now: int,
 ) -> None:
-    """End `inputs` at `epoch` and begin `outputs` there: the content stays the same, and the past stays where it was."""
+    """End `inputs` at `epoch` and begin `outputs` there: the content stays the same, and so does the past."""
     control.lock(tx)
     _require_live(tx, inputs)
     ids = [file.id for file in inputs]
@@ -187,7 +191,5 @@ def _file(row: Any) -> DataFile:
         Epoch(row["last_epoch"]),
         None if row["until_epoch"] is None else Epoch(row["until_epoch"]),
         row["logged"],
-        FileStatistics(
-            row["rows"], row["retracted"], row["bytes"], row["time_min"], row["time_max"], low, high
-        ),
+        FileStatistics(row["rows"], row["retracted"], row["bytes"], row["time_min"], row["time_max"], low, high),
     )

@@ -27,9 +27,8 @@ def newest_revision() -> str:
 
 def migrate(engine: sa.Engine, url: str) -> None:
     """Bring the catalog to `newest_revision`."""
-    with engine.connect() as connection:
-        with connection.begin():
-            current = MigrationContext.configure(connection).get_current_revision()
+    with engine.connect() as connection, connection.begin():
+        current = MigrationContext.configure(connection).get_current_revision()
     newest = newest_revision()
     if current == newest:
         return
@@ -46,12 +45,11 @@ def migrate(engine: sa.Engine, url: str) -> None:
     def upgrade(revision: object, _: MigrationContext) -> object:
         return scripts._upgrade_revs("head", revision)  # type: ignore[arg-type]  # alembic's own recipe, loosely typed
 
-    with engine.connect() as connection:
-        with connection.execution_options(stepwell_write=True).begin():
-            if engine.dialect.name == "postgresql":
-                connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-            if MigrationContext.configure(connection).get_current_revision() == newest:
-                return
-            with EnvironmentContext(config, scripts, fn=upgrade) as environment:
-                environment.configure(connection=connection)
-                environment.run_migrations()
+    with engine.connect() as connection, connection.execution_options(stepwell_write=True).begin():
+        if engine.dialect.name == "postgresql":
+            connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        if MigrationContext.configure(connection).get_current_revision() == newest:
+            return
+        with EnvironmentContext(config, scripts, fn=upgrade) as environment:
+            environment.configure(connection=connection)
+            environment.run_migrations()

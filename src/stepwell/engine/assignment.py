@@ -22,7 +22,8 @@ def assigned(value: Column, type_: SparkType, column: RelationColumn, relation: 
         source = from_spark(type_)
     except StepwellError as error:
         raise TypeMismatchError(
-            f'column "{column.name}" of table "{relation.name}" is {column.type}, and the value is {type_.simpleString()}',
+            f'column "{column.name}" of table "{relation.name}" is {column.type}, '
+            f"and the value is {type_.simpleString().upper()}",
             hint=error.hint,
         ) from error
     check_assignment(column, source, relation.name)
@@ -47,7 +48,10 @@ def arrange(
         for column, field in zip(columns, source.schema.fields, strict=True)
     }
     return source.select(
-        *(values.get(column.name, F.lit(None).cast(to_spark(column.type))).alias(column.name) for column in relation.columns)
+        *(
+            values.get(column.name, F.lit(None).cast(to_spark(column.type))).alias(column.name)
+            for column in relation.columns
+        )
     )
 
 

@@ -67,7 +67,7 @@ def _publish_and_finish(runtime: Runtime, term: int, epoch: Epoch) -> list[Relat
     with runtime.publishing:
         with runtime.catalog.read() as tx:
             written = files.written_in(tx, epoch)
-            known = [relation for relation in relations.get_all(tx)]
+            known = relations.get_all(tx)
             unpublished = {each.id for each in known if barriers.publication_state(tx, each.id)[1] is None}
         publications = []
         for relation in known:

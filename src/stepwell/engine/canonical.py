@@ -22,7 +22,9 @@ def canonical(value: Column, type_: DataType) -> Column:
         case Map(key, held):
             entries = F.transform(
                 F.map_entries(value),
-                lambda each: F.struct(canonical(each["key"], key).alias("key"), canonical(each["value"], held).alias("value")),
+                lambda each: F.struct(
+                    canonical(each["key"], key).alias("key"), canonical(each["value"], held).alias("value")
+                ),
             )
             return F.array_sort(entries)
         case Struct(fields):

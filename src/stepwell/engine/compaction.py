@@ -1,4 +1,4 @@
-"""Compaction as it is done: merges and folds that the plan has chosen, committed only if their inputs are still there."""
+"""Compaction as it is done: the merges and folds of the plan, committed only if their inputs are still there."""
 
 from __future__ import annotations
 
@@ -76,9 +76,7 @@ def _look(runtime: Runtime, id_: RelationId) -> tuple[Relation | None, list[Data
 
 def _merge(runtime: Runtime, relation: Relation, merge: Merge) -> bool:
     if merge.rows <= CONCATENATE_ROWS:
-        outputs = [
-            concatenate(runtime.warehouse, relation, merge.inputs, merge.store, f"{runtime.attempt()}.parquet")
-        ]
+        outputs = [concatenate(runtime.warehouse, relation, merge.inputs, merge.store, f"{runtime.attempt()}.parquet")]
     else:
         with translated():
             frame = scan_files(runtime.spark.session, runtime.warehouse, relation, merge.inputs)

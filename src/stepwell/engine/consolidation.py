@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from stepwell.engine.canonical import canonical
-from stepwell.files import DIFF, EPOCH, ROW_ID, ROW_VERSION
+from stepwell.files import EPOCH, ROW_ID, ROW_VERSION
 from stepwell.relations import Relation
 from stepwell.types import quote
 

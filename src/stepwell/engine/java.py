@@ -49,7 +49,9 @@ def find_java(environment: Mapping[str, str]) -> Java:
 
 def java_home_for_spark(java: Java) -> str:
     """A folder to hand to Spark as JAVA_HOME, whose `java` starts the given one."""
-    home = Path(tempfile.gettempdir()) / f"stepwell-java-{os.getuid()}" / re.sub(r"\W+", "-", java.executable).strip("-")
+    home = (
+        Path(tempfile.gettempdir()) / f"stepwell-java-{os.getuid()}" / re.sub(r"\W+", "-", java.executable).strip("-")
+    )
     wrapper = home / "bin" / "java"
     text = (
         "#!/bin/sh\n"

@@ -1,7 +1,7 @@
 """The leader: the process that holds the lease runs the barrier loop, in a thread; everybody else asks and waits.
 
-Waiting writers share a barrier. When a lease lapses, or its holder is known to be dead, a waiter takes it, first finishing
-what the one before left undone.
+Waiting writers share a barrier. When a lease lapses, or its holder is known to be dead, a waiter takes it and first
+finishes what the one before left undone.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Leader:
                 self._changed.wait_for(
                     lambda: self._readable >= epoch or self._failure is not None or self._term is None, timeout=1
                 )
-                failure = self._failure
+                failure = self._last_failure()
             if failure is not None and not isinstance(failure, FencedError) and not self._is_readable(epoch):
                 raise WarehouseError(
                     f"epoch {epoch} cannot be made readable yet",
@@ -112,6 +112,9 @@ class Leader:
         if term is not None:
             with self._runtime.catalog.write() as tx:
                 leases.release(tx, term)
+
+    def _last_failure(self) -> BaseException | None:
+        return self._failure
 
     def _is_readable(self, epoch: Epoch) -> bool:
         with self._runtime.catalog.read() as tx:

@@ -75,9 +75,12 @@ def _pairs(
     _add_action(text, binding, statement, alias, quote(source_name))
     assignments = [_assignments(relation, clause, source_name) for clause in statement.clauses]
     for number, each in enumerate(assignments):
-        for index, (_, value) in enumerate(each):
+        for index, (_, assignment) in enumerate(each):
             text.add(f", CASE WHEN {_ACTION} = {number} THEN (")
-            text.add(value) if isinstance(value, str) else text.add_slice(value, binding.replacements)
+            if isinstance(assignment, str):
+                text.add(assignment)
+            else:
+                text.add_slice(assignment, binding.replacements)
             text.add(f") END AS _sw_value_{number}_{index}")
     join = _join({clause.pairs for clause in statement.clauses})
     text.add(f" FROM {target} AS {alias} {join} JOIN (SELECT *, true AS _sw_source FROM ")
@@ -86,12 +89,12 @@ def _pairs(
     frame = binding.run(text)
     values: _Values = {}
     for number, each in enumerate(assignments):
-        for index, (column, value) in enumerate(each):
+        for index, (column, assignment) in enumerate(each):
             field = frame.schema[f"_sw_value_{number}_{index}"]
             try:
                 values[number, column.name] = assigned(F.col(field.name), field.dataType, column, relation)
             except StepwellError as error:
-                raise error.at(None if isinstance(value, str) else value.place) from None
+                raise error.at(None if isinstance(assignment, str) else assignment.place) from None
     return frame.where(f"{_ACTION} IS NOT NULL"), values, binding.bytes + content.bytes, existing
 
 

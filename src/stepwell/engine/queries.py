@@ -106,11 +106,11 @@ class Binding:
         return "" if reference.aliased or sampled else f" AS {quote(reference.name.last)}"
 
 
-def run_query(runtime: Runtime, snapshot: Snapshot, text: Slice) -> DataFrame:
-    """The answer to a query, as Spark's own lazy DataFrame."""
+def run_query(runtime: Runtime, snapshot: Snapshot, text: Slice, prefix: str = "") -> DataFrame:
+    """The answer to a query, as Spark's own lazy DataFrame; `prefix` may ask to EXPLAIN it instead."""
     with Binding(runtime, snapshot) as binding:
         binding.bind(text)
-        return binding.run(Composition().add_slice(text, binding.replacements))
+        return binding.run(Composition().add(prefix).add_slice(text, binding.replacements))
 
 
 def plain_name(name: Name) -> str:
@@ -129,9 +129,10 @@ def _moment(text: str, place: Place) -> int:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError as error:
         raise SqlSyntaxError(
-            f'"{text}" is not a time', place=place, hint="Write it as '2026-01-31 12:00:00'; UTC unless it says otherwise."
+            f'"{text}" is not a time',
+            place=place,
+            hint="Write it as '2026-01-31 12:00:00'; UTC unless it says otherwise.",
         ) from error
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     return round(moment.timestamp() * 1_000_000)
-

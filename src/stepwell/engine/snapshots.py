@@ -1,4 +1,4 @@
-"""Snapshots: what a statement sees. All relations at one epoch, or everything acknowledged so far and its own writes."""
+"""Snapshots: what a statement sees. All relations at one epoch, or all that is acknowledged and its own writes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
-from stepwell.catalog import Transaction, barriers, control, files, relations
+from stepwell.catalog import barriers, control, files, relations
 from stepwell.engine.consolidation import without_idle_updates
 from stepwell.engine.runtime import Runtime
 from stepwell.epochs import FIRST_EPOCH, Epoch
@@ -19,28 +19,34 @@ from stepwell.writes import Position
 
 
 class Snapshot:
-    """One consistent view of the database. `position` is the last acknowledgement it sees."""
+    """One consistent view of the database. `position` is the last acknowledgement it is sure to see.
+
+    It holds no transaction open: the content of an epoch is the same whenever it is looked up. Beyond the readable
+    epochs a later look may see more than `position` says; a write then finds a conflict that is none, and runs again.
+    """
 
     def __init__(
         self,
         runtime: Runtime,
-        tx: Transaction,
         epoch: Epoch | None = None,
         staged: Mapping[RelationId, Sequence[NewFile]] | None = None,
     ) -> None:
         """At `epoch`, or at the newest readable one; with `staged`, after everything acknowledged and those files."""
-        at = control.look(tx)
-        self._runtime, self._tx = runtime, tx
+        with runtime.catalog.read() as tx:
+            at = control.look(tx)
+        self._runtime = runtime
         self._staged = staged
         self.position: Position = at.last_position
         self.epoch: Epoch = at.readable_epoch if epoch is None else epoch
 
     def relation(self, name: str) -> Relation:
-        return relations.get(self._tx, name, None if self._staged is not None else self.epoch)
+        with self._runtime.catalog.read() as tx:
+            return relations.get(tx, name, None if self._staged is not None else self.epoch)
 
     def relation_at(self, name: str, epoch: Epoch) -> Relation:
         """The relation called `name` today, as it was at an epoch that the user chose."""
-        relation = relations.get(self._tx, name, barriers.require_readable(self._tx, epoch))
+        with self._runtime.catalog.read() as tx:
+            relation = relations.get(tx, name, barriers.require_readable(tx, epoch))
         if relation.created_epoch > epoch:
             raise EpochNotRetainedError(
                 f'{relation.kind} "{relation.name}" did not exist at epoch {epoch}',
@@ -49,14 +55,16 @@ class Snapshot:
         return relation
 
     def epoch_at(self, moment: int) -> Epoch:
-        return barriers.epoch_at(self._tx, moment)
+        with self._runtime.catalog.read() as tx:
+            return barriers.epoch_at(tx, moment)
 
     def content(self, relation: Relation, epoch: Epoch | None = None) -> Content:
-        if self._staged is not None and epoch is None:
-            own = [file.staged(relation.id) for file in self._staged.get(relation.id, ())]
-            return content_at([*files.latest(self._tx, relation.id), *own], LATEST)
-        at = self.epoch if epoch is None else epoch
-        return content_at(files.content(self._tx, relation.id, at), at)
+        with self._runtime.catalog.read() as tx:
+            if self._staged is not None and epoch is None:
+                own = [file.staged(relation.id) for file in self._staged.get(relation.id, ())]
+                return content_at([*files.latest(tx, relation.id), *own], LATEST)
+            at = self.epoch if epoch is None else epoch
+            return content_at(files.content(tx, relation.id, at), at)
 
     def rows(self, relation: Relation, content: Content) -> DataFrame:
         """Content as a DataFrame, with the hidden columns."""
@@ -64,8 +72,10 @@ class Snapshot:
 
     def changes(self, relation: Relation, after: int, upto: int | None) -> DataFrame:
         """The changelogs of the epochs (after, upto], consolidated epoch by epoch."""
-        last = self.epoch if upto is None else barriers.require_readable(self._tx, upto)
-        oldest = barriers.oldest(self._tx)
+        with self._runtime.catalog.read() as tx:
+            last = self.epoch if upto is None else barriers.require_readable(tx, upto)
+            oldest = barriers.oldest(tx)
+            logged = files.logged_between(tx, relation.id, Epoch(after), last)
         since = max(after, relation.created_epoch - 1)
         if after > last:
             raise EpochNotRetainedError(f"there are no epochs after {after} and up to {last}")
@@ -75,7 +85,7 @@ class Snapshot:
                 detail=f"The oldest epoch kept is {oldest}.",
                 hint=f"Ask for the changes after {oldest}.",
             )
-        found = changes_between(files.logged_between(self._tx, relation.id, Epoch(after), last), Epoch(after), last)
+        found = changes_between(logged, Epoch(after), last)
 
         def scan(*stores: Store) -> DataFrame:
             chosen = [file for file in found if file.store in stores]

@@ -1,7 +1,7 @@
 """Staging: a statement's delta, computed by Spark and laid down as files that nobody knows of yet.
 
-A small result is collected as Arrow and written by the driver as one file; a large one is written by Spark, by chunk and
-in order. Which of the two is decided by how much the statement reads, and corrected if the result proves too large.
+A small result is collected as Arrow and written by the driver as one file; a large one is written by Spark, by chunk
+and in order. Which of the two is decided by how much the statement reads, and corrected if the result proves too large.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def stage(
     reads: int,
     read_at: Position | None,
 ) -> RelationWrite:
-    """Compute `delta` and write it. It has the relation's columns, `_sw_id`, `_sw_ver` and, unless all are inserts, `_diff`."""
+    """Compute and write `delta`: the relation's columns, `_sw_id`, `_sw_ver` and, unless all are inserts, `_diff`."""
     if reads <= SMALL_BYTES:
         try:
             with_touch = delta.withColumn(TOUCH, _touch(relation))
@@ -105,15 +105,15 @@ def _stage_large(
         ranges = [(file.statistics.time_min, file.statistics.time_max) for file in files]
         known = [(low, high) for low, high in ranges if low is not None and high is not None]
         if len(known) == len(ranges):
-            chunks = {chunk for low, high in known for chunk in range(low // chunking.width, high // chunking.width + 1)}
+            chunks = {
+                chunk for low, high in known for chunk in range(low // chunking.width, high // chunking.width + 1)
+            }
             touch = Touch(chunks=frozenset(chunks))
     return RelationWrite(relation.id, tuple(files), touch, read_at, _unused(files, numbers))
 
 
-def write_frame(
-    runtime: Runtime, relation: Relation, store: Store, frame: DataFrame, *, signed: bool
-) -> list[NewFile]:
-    """Let Spark write a large result: apart by sign and chunk, sorted by time or key, in row groups that can be skipped."""
+def write_frame(runtime: Runtime, relation: Relation, store: Store, frame: DataFrame, *, signed: bool) -> list[NewFile]:
+    """Let Spark write a large result: apart by sign and chunk, sorted by time or key, in small row groups."""
     failpoint("write.before")
     attempt = runtime.attempt()
     folder = runtime.warehouse.path(relation.id, store, attempt)
@@ -165,9 +165,7 @@ def chunk_number(relation: Relation) -> Column:
     assert relation.chunking is not None
     column = relation.column(relation.chunking.column)
     value = F.col(quote(column.name))
-    if column.type in INSTANTS:
-        value = F.unix_micros(value.cast("timestamp"))
-    elif column.type == DATE:
+    if column.type in INSTANTS or column.type == DATE:
         value = F.unix_micros(value.cast("timestamp"))
     return F.floor(value / F.lit(relation.chunking.width)).cast("bigint")
 
@@ -215,5 +213,3 @@ def signed(delta: list[tuple[Column, list[Column], Column, Column]], names: list
         for diff, values, id_, version in delta
     ]
     return frame.select(F.inline(F.array(*structs)))
-
-

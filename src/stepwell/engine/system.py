@@ -83,7 +83,14 @@ def _length(width: int, is_number: bool) -> str:
 
 def _epochs(tx: Transaction) -> list[tuple[Value, ...]]:
     return [
-        (each.epoch, _instant(each.committed_at), _instant(each.readable_at), each.changed, each.inserted, each.retracted)
+        (
+            each.epoch,
+            _instant(each.committed_at),
+            _instant(each.readable_at),
+            each.changed,
+            each.inserted,
+            each.retracted,
+        )
         for each in barriers.readable(tx)
     ]
 

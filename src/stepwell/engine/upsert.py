@@ -80,10 +80,9 @@ def _with_keys(snapshot: Snapshot, relation: Relation, content: Content, keys: l
     known = [key for key in keys if isinstance(key, int | str)]
     if not known or len(known) < len(keys) or not (type_ in INTEGERS or type_ == STRING):
         return snapshot.rows(relation, content)
-    low, high = min(known), max(known)  # type: ignore[type-var]  # one column holds one type
+    low, high = min(known), max(known)
     rows = snapshot.rows(relation, content.within(low, high))
     column = F.col(quote(relation.key[0]))
     if len(known) <= _LITERAL_KEYS:
-        return rows.where(column.isin(sorted(set(known))))  # type: ignore[type-var]
+        return rows.where(column.isin(sorted(set(known))))
     return rows.where(column.between(low, high))
-

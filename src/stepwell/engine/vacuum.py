@@ -11,7 +11,7 @@ from stepwell.plan.retention import LAZY_READERS
 
 
 def vacuum(runtime: Runtime, retention: int, *, lazy_readers: int = LAZY_READERS) -> int:
-    """Remove what neither an epoch within `retention`, nor a pin, nor a reader of the last hour can need; how many files."""
+    """Remove what no epoch within `retention`, no pin and no reader of the last hour can need; how many files."""
     now = runtime.clock.now()
     with runtime.catalog.write() as tx:
         pinned = pins.pinned(tx)
@@ -20,7 +20,9 @@ def vacuum(runtime: Runtime, retention: int, *, lazy_readers: int = LAZY_READERS
         if oldest is not None:
             barriers.forget_epochs(tx, oldest)
             ended = files.with_endings(tx)
-            gone = removable([(file, at) for file, at, other in ended if not other], oldest, now, lazy_readers=lazy_readers)
+            gone = removable(
+                [(file, at) for file, at, other in ended if not other], oldest, now, lazy_readers=lazy_readers
+            )
             gone += [file for file, at, other in ended if other and at is not None and now - at >= lazy_readers]
         published = {file.id for id_ in relations.known_ids(tx) for file in files.published(tx, id_)}
         gone = [file for file in gone if file.id not in published]
@@ -44,7 +46,7 @@ def vacuum(runtime: Runtime, retention: int, *, lazy_readers: int = LAZY_READERS
 
 
 def clean_orphans(runtime: Runtime, *, older_than: int) -> list[str]:
-    """Delete the files below the warehouse that the catalog does not know: what crashes and cancelled statements left."""
+    """Delete the files that the catalog does not know: what crashes and cancelled statements left."""
     found = runtime.warehouse.list(f"{runtime.warehouse.root}/data")
     with runtime.catalog.read() as tx:
         known = files.paths(tx)

@@ -45,7 +45,7 @@ def _fits(source: DataType, target: DataType) -> bool:
             return _fits(ka, kb) and _fits(va, vb)
         case Struct(fa), Struct(fb):
             return len(fa) == len(fb) and all(_fits(a, b) for (_, a), (_, b) in zip(fa, fb, strict=True))
-        case (Primitive() | Decimal()), Primitive() if target == STRING:
+        case ((Primitive() | Decimal()), Primitive()) if target == STRING:
             return source != BINARY
     times = INSTANTS | {DATE}
     return (_is_number(source) and _is_number(target)) or (source in times and target in times)

@@ -1,8 +1,8 @@
 """Compaction: keep the number of files small, and what is retracted out of the way of readers.
 
 A *merge* puts small files of one kind together: every row keeps its epoch, so the merged file stands for its inputs at
-every epoch, as content and as changelog, and nothing is lost by it. A *fold* applies pending retractions: new plain rows
-from an epoch on, while the files before it stay for those who look back.
+every epoch, as content and as changelog, and nothing is lost by it. A *fold* applies pending retractions: new plain
+rows from an epoch on, while the files before it stay for those who look back.
 """
 
 from __future__ import annotations

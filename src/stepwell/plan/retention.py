@@ -11,9 +11,7 @@ LAZY_READERS = 3_600_000_000
 """No file leaves the disk within an hour of its end: a DataFrame that names it may not have run yet."""
 
 
-def oldest_kept(
-    epochs: Iterable[EpochRecord], pins: Iterable[Epoch], now: int, retention: int
-) -> Epoch | None:
+def oldest_kept(epochs: Iterable[EpochRecord], pins: Iterable[Epoch], now: int, retention: int) -> Epoch | None:
     """The oldest epoch that must stay readable: the newest at the edge of the retention, or a pinned one before it."""
     readable = sorted((each for each in epochs if each.state == EpochState.READABLE), key=lambda each: each.epoch)
     if not readable:

@@ -141,7 +141,7 @@ MergeAction = MergeUpdate | MergeDelete | MergeInsert
 
 @dataclass(frozen=True, slots=True)
 class MergeClause:
-    """One WHEN: the pairs it speaks of (`matched`, `not matched`, `not matched by source`), and what to do with them."""
+    """One WHEN: the pairs it speaks of (`matched`, `not matched`, `not matched by source`), and what to do."""
 
     pairs: str
     condition: Slice | None

@@ -236,9 +236,7 @@ def _length(where: Slice, column: Column, number: int | None, duration: str | No
         raise error.at(where.place) from None
 
 
-def _resolve_watermark(
-    parsed: tuple[Slice, int | None, str | None], columns: dict[str, Column]
-) -> WatermarkRule:
+def _resolve_watermark(parsed: tuple[Slice, int | None, str | None], columns: dict[str, Column]) -> WatermarkRule:
     where, number, duration = parsed
     column = _column(where, columns)
     delay = _length(where, column, number, duration, "the watermark's delay")

@@ -13,7 +13,7 @@ from enum import StrEnum
 
 import sqlglot
 from sqlglot.errors import TokenError
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from stepwell.errors import Place, SqlSyntaxError
 
@@ -55,9 +55,9 @@ def tokenize(text: str, start: int = 0) -> list[Token]:
     for index, token in enumerate(raw):
         begins, ends = token.start + start, token.end + start + 1
         tokens.extend(_split(token.token_type, token.text, text, begins, ends))
-        if token.token_type in _SWALLOWING and index + 1 < len(raw) and raw[index + 1].token_type == TokenType.STRING:
-            if not text[ends:].lstrip().startswith(("'", '"')):
-                return tokens + tokenize(text, ends)
+        swallowed = token.token_type in _SWALLOWING and raw[index + 1 : index + 2]
+        if swallowed and swallowed[0].token_type == TokenType.STRING and text[swallowed[0].start + start] not in "'\"":
+            return tokens + tokenize(text, ends)
     return tokens
 
 

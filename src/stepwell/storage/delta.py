@@ -112,7 +112,7 @@ class DeltaLogs:
 
 
 def log_state(warehouse: Warehouse, relation: int) -> tuple[set[str], str | None, int] | None:
-    """What a Delta log says for itself: its files, the epoch of the last commit of ours, and commits that are not ours."""
+    """What a Delta log says for itself: its files, the epoch of our last commit, and how many commits are not ours."""
     uri = warehouse.uri(warehouse.folder(relation, Store.ROWS))
     if not DeltaTable.is_deltatable(uri):
         return None

@@ -24,9 +24,12 @@ def write_batch(warehouse: Warehouse, relation: Relation, store: Store, path: st
     where = warehouse.path(relation.id, store, path)
     warehouse.make_folder(where.rsplit("/", 1)[0])
     try:
-        with warehouse.open_output(where) as stream, pq.ParquetWriter(
-            stream, batch.schema, compression="zstd", bloom_filter_options=_bloom_filters(relation, batch)
-        ) as writer:
+        with (
+            warehouse.open_output(where) as stream,
+            pq.ParquetWriter(
+                stream, batch.schema, compression="zstd", bloom_filter_options=_bloom_filters(relation, batch)
+            ) as writer,
+        ):
             writer.write_table(batch, row_group_size=ROW_GROUP)
         warehouse.sync([where])
     except OSError as error:
@@ -50,7 +53,8 @@ def inspect(warehouse: Warehouse, relation: Relation, store: Store, path: str, r
                 f'column "{column.name}" of table "{relation.name}" must not be NULL',
                 detail="It is part of the primary key." if column.name in relation.key else None,
             )
-    time, key = (None, None), (None, None)
+    time: tuple[int | None, int | None] = (None, None)
+    key: tuple[int | str | None, int | str | None] = (None, None)
     if relation.chunking and relation.chunking.column in columns:
         type_ = relation.column(relation.chunking.column).type
         low, high = _range(footer, columns[relation.chunking.column], raw=True)
@@ -121,7 +125,7 @@ def _nulls(footer: pq.FileMetaData, column: int) -> bool:
 
 
 def _range(footer: pq.FileMetaData, column: int, *, raw: bool) -> tuple[int | str | None, int | str | None]:
-    """The smallest and largest value, or (None, None) if a row group does not tell or holds a NULL, which has no place."""
+    """The smallest and largest value, or (None, None) if a row group does not tell or holds a NULL."""
     lows, highs = [], []
     for group in range(footer.num_row_groups):
         statistics = footer.row_group(group).column(column).statistics

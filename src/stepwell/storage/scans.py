@@ -70,9 +70,7 @@ def scan_changes(
     return whole.where((F.col(EPOCH) > after) & (F.col(EPOCH) <= upto))
 
 
-def scan_files(
-    session: SparkSession, warehouse: Warehouse, relation: Relation, files: Sequence[DataFile]
-) -> DataFrame:
+def scan_files(session: SparkSession, warehouse: Warehouse, relation: Relation, files: Sequence[DataFile]) -> DataFrame:
     """Files of one store as they are, each row with its epoch in `_sw_epoch`."""
     read = _read(session, warehouse, relation, files, None)
     return _row_epoch(session, warehouse, files, read).drop(ROW_EPOCH).withColumnRenamed(EPOCH, ROW_EPOCH)
@@ -99,9 +97,7 @@ def _read(
     return rows
 
 
-def _row_epoch(
-    session: SparkSession, warehouse: Warehouse, files: Sequence[DataFile], read: DataFrame
-) -> DataFrame:
+def _row_epoch(session: SparkSession, warehouse: Warehouse, files: Sequence[DataFile], read: DataFrame) -> DataFrame:
     """Rows with `_epoch`: their own where the file spans several, else the one the catalog knows for the file."""
     single = {file.path: int(file.from_epoch) for file in files if not file.spans_epochs}
     epochs = set(single.values())

@@ -125,4 +125,6 @@ def upgrade() -> None:
     op.create_index("acknowledgements_relation", "acknowledgements", ["relation_id", "position"])
     op.execute("INSERT INTO control VALUES (1, 1, 0, 0, 0)")
     op.execute("INSERT INTO lease VALUES (1, 0, NULL, 0)")
-    op.execute("INSERT INTO epochs (epoch, state, opened_at, changed, inserted, retracted) VALUES (1, 'open', 0, 0, 0, 0)")
+    op.execute(
+        "INSERT INTO epochs (epoch, state, opened_at, changed, inserted, retracted) VALUES (1, 'open', 0, 0, 0, 0)"
+    )

@@ -1,0 +1,83 @@
+"""The command line: `stepwell sql`, `status`, `doctor`, `demo`, `bench`.
+
+Data goes to standard output, talk to standard error. Exit 0 for success, 1 if a statement failed, 2 for wrong usage.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from stepwell.errors import StepwellError
+
+_BEHIND = {
+    "sql": ("stepwell.cli.sql", "Run SQL statements."),
+    "status": ("stepwell.cli.status", "Show where a warehouse stands."),
+    "doctor": ("stepwell.cli.doctor", "Say what was found and what is missing."),
+    "demo": ("stepwell.cli.demo", "See stepwell at work on a small example."),
+    "bench": ("stepwell.cli.bench", "Measure, as ratios within one run."),
+}
+
+
+class _Commands(click.Group):
+    """Commands that are loaded when they are called: `--help` should not wait for Spark's modules."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_BEHIND)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in _BEHIND:
+            return None
+        module = __import__(_BEHIND[name][0], fromlist=["command"])
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_) for name, (_, help_) in _BEHIND.items()])
+
+
+@click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="stepwell", message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.pass_context
+def main(ctx: click.Context, debug: bool) -> None:
+    """Cascading materialized views for Apache Spark."""
+    ctx.obj = {"debug": debug}
+
+
+def warehouse_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every command that opens a warehouse."""
+    for option in (
+        click.option("--spark", metavar="URL", help="Master of a Spark cluster. Default: local, inside this process."),
+        click.option("--catalog", metavar="URL", help="Database of the catalog. Default: SQLite inside the warehouse."),
+        click.option(
+            "-w", "--warehouse", default="warehouse", show_default=True, envvar="STEPWELL_WAREHOUSE", metavar="URL"
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def report(error: BaseException) -> None:
+    """Say on standard error what went wrong; with --debug, also where."""
+    context = click.get_current_context(silent=True)
+    root = context.find_root() if context else None
+    if root and root.obj and root.obj.get("debug"):
+        raise error
+    if isinstance(error, KeyboardInterrupt):
+        click.echo("cancelled", err=True)
+    elif isinstance(error, StepwellError):
+        click.echo(f"error: {error}", err=True)
+    else:
+        click.echo(f"error: {type(error).__name__}: {error}", err=True)
+        click.echo("HINT: this is a bug in stepwell; run again with stepwell --debug and report it.", err=True)
+
+
+def fail(error: BaseException) -> None:
+    """Report, and end with exit code 1."""
+    report(error)
+    sys.exit(1)
