@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +31,15 @@ class Catalog:
     def __init__(self, engine: sa.Engine, url: str) -> None:
         self._engine = engine
         self.url = mask(url)
+        # A catalog in memory is one connection: its transactions take turns.
+        self._turn: AbstractContextManager[Any] = (
+            threading.Lock() if isinstance(engine.pool, StaticPool) else nullcontext()
+        )
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
         """A transaction that sees one state of the catalog and changes nothing."""
-        with self._engine.connect() as connection:
+        with self._turn, self._engine.connect() as connection:
             if self._engine.dialect.name == "postgresql":
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
@@ -44,7 +48,7 @@ class Catalog:
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         """A transaction that commits when the block ends and leaves nothing behind when it raises."""
-        with self._engine.connect() as connection:
+        with self._turn, self._engine.connect() as connection:
             connection = connection.execution_options(stepwell_write=True)
             with connection.begin():
                 yield connection
@@ -57,7 +61,7 @@ def open_catalog(url: str) -> Catalog:
     """Open the catalog at `url`, `memory:` for one that lives as long as this object, and bring it up to date."""
     try:
         engine = _engine(url)
-    except (NoSuchModuleError, ImportError, sa.exc.ArgumentError) as error:
+    except (NoSuchModuleError, ImportError, OSError, sa.exc.ArgumentError) as error:
         raise WarehouseError(
             f'"{mask(url)}" is not a catalog that can be opened',
             detail=str(error),
@@ -77,7 +81,6 @@ def open_catalog(url: str) -> Catalog:
 def _engine(url: str) -> sa.Engine:
     if url == "memory:":
         engine = sa.create_engine("sqlite://", poolclass=StaticPool, connect_args={"check_same_thread": False})
-        _SerialConnection.install(engine)
         return _prepare_sqlite(engine)
     parsed = sa.make_url(url)
     if parsed.get_backend_name() == "sqlite":
@@ -101,19 +104,3 @@ def _prepare_sqlite(engine: sa.Engine) -> sa.Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if is_write else "BEGIN")
 
     return engine
-
-
-class _SerialConnection:
-    """A catalog in memory is one connection: its transactions take turns."""
-
-    @staticmethod
-    def install(engine: sa.Engine) -> None:
-        turn = threading.Lock()
-
-        @sa.event.listens_for(engine, "checkout")
-        def checkout(*_: Any) -> None:
-            turn.acquire()
-
-        @sa.event.listens_for(engine, "checkin")
-        def checkin(*_: Any) -> None:
-            turn.release()

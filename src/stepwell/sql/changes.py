@@ -27,7 +27,7 @@ def parse_insert(cursor: Cursor) -> Insert:
     columns = None
     if cursor.peek("(") and not cursor.peek("SELECT", "WITH", "(", "VALUES", "FROM", ahead=1):
         columns = cursor.column_list("a column")
-    if not cursor.peek("VALUES", "SELECT", "WITH", "FROM", "TABLE", "("):
+    if not cursor.peek("VALUES", "SELECT", "WITH", "FROM", "("):
         raise cursor.unexpected("VALUES or a query")
     return Insert(table, columns, cursor.rest("VALUES or a query"))
 

@@ -48,7 +48,7 @@ def _parse_statement(text: str, tokens: list[Token]) -> Statement:
     cursor = Cursor(text, tokens)
     place = Slice(text, tokens[0].start, tokens[-1].end)
     first = tokens[0]
-    if first.says("SELECT", "WITH", "VALUES", "FROM", "TABLE", "("):
+    if first.says("SELECT", "WITH", "VALUES", "FROM", "("):
         return Statement(Query(place), place)
     word = first.text.upper() if first.kind == Kind.WORD else ""
     if word not in _STATEMENTS:
@@ -138,7 +138,7 @@ def _describe(cursor: Cursor) -> Body:
 
 def _explain(cursor: Cursor) -> Body:
     extended = cursor.accept("EXTENDED")
-    if not cursor.peek("SELECT", "WITH", "VALUES", "FROM", "TABLE", "("):
+    if not cursor.peek("SELECT", "WITH", "VALUES", "FROM", "("):
         raise cursor.unexpected("a query")
     return ExplainQuery(cursor.rest("a query"), extended)
 

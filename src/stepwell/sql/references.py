@@ -50,7 +50,7 @@ _AS_OF = re.compile(
     r"\s+(?:FOR\s+)?(?:SYSTEM_)?(VERSION|TIMESTAMP|TIME)\s+AS\s+OF\s+(?:TIMESTAMP\s*)?(\d+|'[^']*'|\"[^\"]*\")",
     re.IGNORECASE,
 )
-_A_QUERY_INSIDE = re.compile(r"\b(select|from|table)\b", re.IGNORECASE)
+_A_QUERY_INSIDE = re.compile(r"\b(select|from)\b", re.IGNORECASE)
 
 
 QUERY, EXPRESSION, RELATION = "", "SELECT ", "SELECT * FROM "

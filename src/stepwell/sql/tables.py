@@ -17,7 +17,7 @@ from stepwell.relations import Chunking, Column, WatermarkRule, can_be_time, is_
 from stepwell.sql.cursor import Cursor
 from stepwell.sql.statements import AddColumns, CreateTable, RenameTable, Slice
 from stepwell.sql.tokens import Kind
-from stepwell.types import Array, Map, Struct, parse_type
+from stepwell.types import DOUBLE, FLOAT, Array, Map, Struct, parse_type
 
 _DAY = 86_400_000_000
 
@@ -148,9 +148,9 @@ def _resolve_key(key: tuple[Slice, ...], columns: dict[str, Column]) -> tuple[st
         column = _column(part, columns)
         if column.name in found:
             raise DuplicateNameError(f'column "{column.name}" is twice in the key', place=part.place, sqlstate="42701")
-        if isinstance(column.type, Map | Array | Struct):
+        if isinstance(column.type, Map | Array | Struct) or column.type in (FLOAT, DOUBLE):
             raise InvalidDefinitionError(
-                f'column "{column.name}" cannot be part of a key: {column.type} has no equality to rely on',
+                f'column "{column.name}" cannot be part of a key: equality of {column.type} is nothing to rely on',
                 place=part.place,
             )
         found.append(column.name)

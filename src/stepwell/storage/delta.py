@@ -87,7 +87,7 @@ class DeltaLogs:
         return log
 
     def _open_or_create(self, relation: Relation) -> DeltaTable:
-        uri = self._warehouse.uri(self._warehouse.folder(relation.id, Store.ROWS))
+        uri = self._warehouse.location(self._warehouse.folder(relation.id, Store.ROWS))
         try:
             return DeltaTable(uri)
         except TableNotFoundError:
@@ -113,7 +113,7 @@ class DeltaLogs:
 
 def log_state(warehouse: Warehouse, relation: int) -> tuple[set[str], str | None, int] | None:
     """What a Delta log says for itself: its files, the epoch of our last commit, and how many commits are not ours."""
-    uri = warehouse.uri(warehouse.folder(relation, Store.ROWS))
+    uri = warehouse.location(warehouse.folder(relation, Store.ROWS))
     if not DeltaTable.is_deltatable(uri):
         return None
     log = DeltaTable(uri)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable
-from pathlib import Path
 
 import pyarrow as pa
 from pyarrow import fs
@@ -53,8 +52,12 @@ class Warehouse:
         return f"{self.folder(relation, store)}/{path}"
 
     def uri(self, path: str) -> str:
-        """`path` as Spark and Delta take it."""
-        return Path(path).as_uri() if self.is_local else self._prefix + path
+        """`path` as Spark takes it: a URL whose signs stay as they are."""
+        return f"file://{path}" if self.is_local else self._prefix + path
+
+    def location(self, path: str) -> str:
+        """`path` as Delta takes it."""
+        return path if self.is_local else self._prefix + path
 
     def make_folder(self, path: str) -> None:
         self._files.create_dir(path, recursive=True)

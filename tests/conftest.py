@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+import stepwell
+from servers import PostgresServer
+
+TORTURE = bool(os.environ.get("STEPWELL_TORTURE"))
+
+settings.register_profile("usual", deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))
+settings.register_profile("torture", deadline=None, max_examples=1000, suppress_health_check=list(HealthCheck))
+settings.load_profile("torture" if TORTURE else "usual")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    server = PostgresServer()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[stepwell.Database]:
+    """A database of its own for each test; Spark is shared by all tests of a worker."""
+    with stepwell.connect(tmp_path / "warehouse") as database:
+        yield database

@@ -1,0 +1,185 @@
+"""Planning: content, compaction, publication, retention, assignment."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from stepwell.epochs import Epoch, EpochRecord, EpochState
+from stepwell.errors import TypeMismatchError
+from stepwell.files import LATEST, DataFile, FileStatistics, NewFile, Store
+from stepwell.plan import (
+    changes_between,
+    check_assignment,
+    choose_fold,
+    choose_merge,
+    content_at,
+    needs_consolidation,
+    oldest_kept,
+    plan_publication,
+    removable,
+)
+from stepwell.relations import Column
+from stepwell.types import parse_type
+
+_ids = itertools.count(1)
+
+
+def file(
+    from_epoch: int,
+    rows: int = 1,
+    *,
+    store: Store = Store.ROWS,
+    last_epoch: int | None = None,
+    until_epoch: int | None = None,
+    logged: bool = True,
+    times: tuple[int, int] | None = None,
+    retracted: int = 0,
+) -> DataFile:
+    low, high = times or (None, None)
+    return DataFile(
+        next(_ids),
+        1,
+        store,
+        f"{from_epoch}.parquet",
+        Epoch(from_epoch),
+        Epoch(last_epoch or from_epoch),
+        None if until_epoch is None else Epoch(until_epoch),
+        logged,
+        FileStatistics(rows, retracted, 100 * rows, low, high),
+    )
+
+
+def test_content_is_what_began_before_and_has_not_ended() -> None:
+    old, new, ended, later = file(1), file(3), file(2, until_epoch=3), file(4)
+    assert content_at([old, new, ended, later], Epoch(3)).rows == (old, new)
+    assert content_at([old, new, ended, later], Epoch(2)).rows == (old, ended)
+
+
+def test_a_merged_file_is_cut_where_it_reaches_beyond_the_epoch() -> None:
+    merged = file(1, last_epoch=8)
+    assert content_at([merged], Epoch(5)).upto == 5
+    assert content_at([merged], Epoch(8)).upto is None
+
+
+def test_staged_files_are_seen_after_everything_acknowledged() -> None:
+    staged = NewFile(Store.ROWS, "x", FileStatistics(1, 0, 1)).staged(1)
+    assert content_at([file(1), staged], LATEST).rows[-1] == staged
+
+
+def test_changes_are_files_with_a_changelog_in_the_range() -> None:
+    first, merged, folded = file(1), file(2, last_epoch=5), file(3, logged=False)
+    assert changes_between([first, merged, folded], Epoch(1), Epoch(3)) == (merged,)
+
+
+def test_plain_inserts_need_no_consolidation_however_many() -> None:
+    change = file(1, store=Store.CHANGES)
+    assert not needs_consolidation([file(1), file(1)])
+    assert not needs_consolidation([change])
+    assert needs_consolidation([file(1), change])
+
+
+@given(st.lists(st.tuples(st.integers(1, 3000), st.booleans()), min_size=200, max_size=400))
+def test_there_are_never_more_than_64_live_files(writes: list[tuple[int, bool]]) -> None:
+    live: list[DataFile] = []
+    for epoch, (rows, inserts) in enumerate(writes, 1):
+        live.append(file(epoch, rows, store=Store.ROWS if inserts else Store.CHANGES))
+        while (merge := choose_merge(live, Epoch(epoch))) is not None:
+            merged = file(
+                min(each.from_epoch for each in merge.inputs),
+                merge.rows,
+                store=merge.store,
+                last_epoch=max(each.last_epoch for each in merge.inputs),
+            )
+            live = [each for each in live if each not in merge.inputs] + [merged]
+        assert len(live) <= 64
+    assert sum(each.statistics.rows for each in live) == sum(rows for rows, _ in writes)
+
+
+def test_a_merge_takes_only_what_can_be_read_already() -> None:
+    assert choose_merge([file(epoch) for epoch in range(1, 9)], Epoch(7)) is None
+    assert choose_merge([file(epoch) for epoch in range(1, 9)], Epoch(8)) is not None
+
+
+def test_changelogs_and_folded_rows_are_never_merged_into_one() -> None:
+    files = [file(epoch, logged=epoch % 2 == 0) for epoch in range(1, 15)]
+    assert choose_merge(files, Epoch(20)) is None
+
+
+def test_a_fold_waits_until_enough_is_pending_or_it_is_asked_for() -> None:
+    rows, few = file(1, 100_000), file(2, 10, store=Store.CHANGES, retracted=5)
+    assert choose_fold([rows, few], Epoch(2)) is None
+    fold = choose_fold([rows, few], Epoch(2), now=True)
+    assert fold is not None
+    assert (fold.touched, fold.changes) == ((rows,), (few,))
+    many = file(3, 50_000, store=Store.CHANGES, retracted=25_000)
+    assert choose_fold([rows, few, many], Epoch(3)) is not None
+    assert choose_fold([rows], Epoch(3), now=True) is None
+
+
+def test_a_fold_leaves_alone_what_its_retractions_cannot_reach() -> None:
+    early, late, unknown = file(1, times=(0, 10)), file(1, times=(100, 110)), file(1)
+    change = file(2, 4, store=Store.CHANGES, retracted=2, times=(5, 6))
+    fold = choose_fold([early, late, unknown, change], Epoch(2), now=True)
+    assert fold is not None
+    assert fold.touched == (early, unknown)
+
+
+def test_a_publication_adds_and_removes_what_differs() -> None:
+    kept, new, gone = file(1), file(2), file(1)
+    publication = plan_publication([kept, new], [kept, gone], Epoch(2), Epoch(1))
+    assert publication is not None
+    assert (publication.adds, publication.removes) == ((new,), (gone,))
+
+
+def test_nothing_is_published_while_a_retraction_is_pending_or_when_nothing_differs() -> None:
+    kept, change = file(1), file(2, store=Store.CHANGES)
+    assert plan_publication([kept, change], [], Epoch(2), Epoch(1)) is None
+    assert plan_publication([kept], [kept], Epoch(2), Epoch(1)) is None
+    assert plan_publication([], [], Epoch(2), None) is not None
+
+
+def record(epoch: int, readable_at: int) -> EpochRecord:
+    return EpochRecord(Epoch(epoch), EpochState.READABLE, readable_at, readable_at, 0, 0, 0)
+
+
+def test_the_oldest_epoch_kept_is_the_one_that_was_current_when_the_retention_began() -> None:
+    records = [record(1, 10), record(2, 20), record(3, 30)]
+    assert oldest_kept(records, [], now=25, retention=100) == 1
+    assert oldest_kept(records, [], now=125, retention=100) == 2
+    assert oldest_kept(records, [], now=1000, retention=100) == 3
+    assert oldest_kept(records, [Epoch(1)], now=1000, retention=100) == 1
+    assert oldest_kept([], [], now=0, retention=0) is None
+
+
+def test_a_file_goes_when_no_epoch_no_changelog_and_no_lazy_reader_needs_it() -> None:
+    ended = file(1, until_epoch=5, last_epoch=3)
+    assert removable([(ended, 0)], Epoch(5), now=100, lazy_readers=50) == [ended]
+    assert removable([(ended, 60)], Epoch(5), now=100, lazy_readers=50) == []
+    assert removable([(ended, 0)], Epoch(4), now=100, lazy_readers=50) == []
+    assert removable([(ended, None)], Epoch(5), now=100, lazy_readers=50) == []
+    assert removable([(replace(ended, last_epoch=Epoch(6)), 0)], Epoch(5), now=100, lazy_readers=50) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "fits"),
+    [
+        ("INT", "BIGINT", True), ("DOUBLE", "INT", True), ("DECIMAL(3,1)", "FLOAT", True), ("INT", "STRING", True),
+        ("STRING", "INT", False), ("STRING", "TIMESTAMP", False), ("BOOLEAN", "INT", False), ("DATE", "TIMESTAMP", True),
+        ("TIMESTAMP", "TIMESTAMP_NTZ", True), ("BINARY", "STRING", False), ("ARRAY<INT>", "ARRAY<BIGINT>", True),
+        ("ARRAY<STRING>", "ARRAY<INT>", False), ("MAP<INT,INT>", "MAP<BIGINT,STRING>", True), ("ARRAY<INT>", "STRING", False),
+        ("STRUCT<a:INT>", "STRUCT<b:BIGINT>", True), ("STRUCT<a:INT>", "STRUCT<a:INT,b:INT>", False),
+    ],
+)  # fmt: skip
+def test_assignment_follows_the_ansi_rules(source: str, target: str, fits: bool) -> None:
+    column = Column("c", parse_type(target))
+    if fits:
+        check_assignment(column, parse_type(source), "t")
+    else:
+        with pytest.raises(TypeMismatchError):
+            check_assignment(column, parse_type(source), "t")
+    check_assignment(column, None, "t")
