@@ -1,0 +1,67 @@
+"""The commit protocol without a JVM: finished Arrow batches go the way that every write goes.
+
+As a program, it writes numbers until it is told to stop or dies at a fail point, and prints each when it is safe.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+import stepwell
+from stepwell.catalog import control, files, relations
+from stepwell.database import open_runtime
+from stepwell.engine import vacuum
+from stepwell.engine.staging import reserve
+from stepwell.files import ROW_ID, Store
+from stepwell.plan import content_at
+from stepwell.relations import Relation
+from stepwell.storage import Warehouse, read_batch, write_batch
+from stepwell.writes import EVERYTHING, RelationWrite
+
+
+def table(db: stepwell.Database, name: str = "t") -> Relation:
+    """The table of numbers, made if it is not there."""
+    db.sql(f"CREATE TABLE IF NOT EXISTS {name} (v BIGINT)")
+    with db._runtime.catalog.read() as tx:
+        return relations.get(tx, name)
+
+
+def write(db: stepwell.Database, relation: Relation, values: Sequence[int]) -> None:
+    """Insert numbers, and return when they can be read."""
+    runtime = db._runtime
+    numbers = reserve(runtime, relation)
+    ids = list(range(numbers.start, numbers.start + len(values)))
+    batch = pa.table({"v": pa.array(values, pa.int64()), ROW_ID: pa.array(ids, pa.int64())})
+    file = write_batch(runtime.warehouse, relation, Store.ROWS, f"{runtime.attempt()}.parquet", batch)
+    change = RelationWrite(relation.id, (file,), EVERYTHING, None, (numbers.start + len(values), numbers.end))
+    db._acknowledge((change,), change)
+
+
+def read(db: stepwell.Database, name: str = "t") -> list[int]:
+    """What the newest readable epoch holds, read by the driver."""
+    with db._runtime.catalog.read() as tx:
+        epoch = control.look(tx).readable_epoch
+        relation = relations.find(tx, name)
+        if relation is None:
+            return []
+        content = content_at(files.content(tx, relation.id, epoch), epoch)
+    assert not content.changes
+    return [value for file in content.rows for value in read_batch(db._runtime.warehouse, file).column("v").to_pylist()]
+
+
+def main(warehouse: str, catalog: str, first: int, count: int) -> None:
+    with stepwell.connect(warehouse, catalog=catalog) as db:
+        relation = table(db)
+        for value in range(first, first + count):
+            write(db, relation, [value])
+            print(value, flush=True)
+    runtime = open_runtime(Warehouse(warehouse), catalog)  # nobody else is at work now, so nothing is too young to go
+    vacuum(runtime, 0, lazy_readers=0)
+    runtime.catalog.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
