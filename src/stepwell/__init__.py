@@ -6,7 +6,6 @@
 from stepwell.database import Database, connect
 from stepwell.errors import ConflictError, StepwellError
 from stepwell.rows import Rows
-
-__version__ = "0.1.0"
+from stepwell.version import __version__
 
 __all__ = ["ConflictError", "Database", "Rows", "StepwellError", "__version__", "connect"]

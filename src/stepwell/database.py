@@ -93,9 +93,7 @@ class Database:
         self._runtime = runtime
         self._transaction: dict[RelationId, RelationWrite] | None = None
         self._closed = False
-        with runtime.catalog.read() as tx:
-            self._settings = {name: settings.get(tx, name) or default for name, default in _DATABASE_SETTINGS.items()}
-        self._leader = Leader(runtime, lambda: parse_duration(self._settings["barrier_interval"]))
+        self._leader = Leader(runtime, lambda: self._setting("barrier_interval"))
         self._leader.start_if_needed()
 
     # -- statements ---------------------------------------------------------------------------------------------------
@@ -124,7 +122,7 @@ class Database:
     def insert(self, table: str, data: Any) -> Rows:
         """Insert an Arrow table, a pandas or Spark DataFrame, or rows (tuples, dicts); columns match by name."""
         self._require_open()
-        return self._write(stage_data(self._runtime, table, data))
+        return self._write(stage_data(self._runtime, table.removeprefix("main."), data))
 
     def changes(self, table: str, after: int, upto: int | None = None) -> DataFrame:
         """What the epochs (after, upto] did to a relation: its rows with `_diff` and `_epoch`."""
@@ -214,8 +212,7 @@ class Database:
             case Optimize(name):
                 return self._optimize(name)
             case Vacuum():
-                retention = parse_duration(self._settings["retention"])
-                return Rows(["files_removed"], [(vacuum(self._runtime, retention),)])
+                return Rows(["files_removed"], [(vacuum(self._runtime, self._setting("retention")),)])
         return Rows([], [])
 
     def _query(self, text: Slice) -> DataFrame:
@@ -262,7 +259,7 @@ class Database:
         if write.is_empty:
             return self._written(shown, None)
         failpoint("acknowledge.before")
-        wants_barrier = not parse_duration(self._settings["barrier_interval"])
+        wants_barrier = not self._setting("barrier_interval")
         try:
             with self._runtime.catalog.write() as tx:
                 receipt = writes.acknowledge(tx, write, self._runtime.clock.now(), wants_barrier=wants_barrier)
@@ -348,8 +345,12 @@ class Database:
         value = format_duration(parse_duration(value))
         with self._runtime.catalog.write() as tx:
             settings.put(tx, name, value)
-        self._settings[name] = value
         self._leader.interval_changed()
+
+    def _setting(self, name: str) -> int:
+        """A setting of the database, in microseconds, as whoever set it last has it."""
+        with self._runtime.catalog.read() as tx:
+            return parse_duration(settings.get(tx, name) or _DATABASE_SETTINGS[name])
 
     def _show_tables(self) -> Rows:
         with self._runtime.catalog.read() as tx:

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from stepwell.errors import StepwellError
+from stepwell.version import __version__
 
 _BEHIND = {
     "sql": ("stepwell.cli.sql", "Run SQL statements."),
@@ -41,7 +42,7 @@ class _Commands(click.Group):
 
 
 @click.command(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="stepwell", message="%(prog)s %(version)s")
+@click.version_option(__version__, prog_name="stepwell", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.pass_context
 def main(ctx: click.Context, debug: bool) -> None:

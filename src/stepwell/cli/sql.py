@@ -62,6 +62,8 @@ def run(database: Database, statement: Statement, format_: str) -> None:
         inserted, retracted, epoch = result.tuples()[0]
         where = f", epoch {epoch}" if epoch is not None else ""
         click.echo(f"{_word(statement)}: {inserted} inserted, {retracted} retracted{where}", err=True)
+    elif isinstance(result, Rows) and result.columns == ["name", "statement"] and format_ == "table":
+        click.echo(result.tuples()[0][1])
     elif isinstance(result, Rows) and not result.columns:
         click.echo(_word(statement), err=True)
     else:

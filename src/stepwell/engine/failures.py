@@ -20,6 +20,7 @@ from stepwell.errors import (
     UndefinedColumnError,
     nearest,
 )
+from stepwell.files import HIDDEN_PREFIX
 from stepwell.sql import Composition
 
 CARDINALITY = "stepwell: two source rows change one target row"
@@ -33,19 +34,47 @@ def translated(composition: Composition | None = None) -> Iterator[None]:
     except PySparkException as error:
         raise translate(error, composition) from error
     except Py4JJavaError as error:
-        raise _from_java(error) from error
+        raise _from_java(error, composition) from error
     except Py4JError as error:
         raise StepwellError("the connection to Spark is lost", detail=str(error), sqlstate="08006") from error
 
 
 def translate(error: PySparkException, composition: Composition | None = None) -> StepwellError:
     """Spark's error as one of ours."""
-    condition, parameters = error.getCondition() or "", error.getMessageParameters() or {}
-    message = _sentence(str(error))
-    place = _place(error, composition)
+    return _shape(
+        error.getCondition() or "",
+        error.getMessageParameters() or {},
+        str(error),
+        error.getSqlState(),
+        _context_place(error, composition) or _text_place(str(error), composition),
+    )
+
+
+def _from_java(error: Py4JJavaError, composition: Composition | None) -> StepwellError:
+    """An error that a task met: Spark's own sentence is somewhere among its causes."""
+    causes: list[str] = []
+    cause = error.java_exception
+    while cause is not None and len(causes) < 20:
+        causes.append(str(cause.toString()))
+        cause = cause.getCause()
+    text = next((each for each in reversed(causes) if re.search(r"\[[A-Z_]+[A-Z_.0-9]*\]", each)), causes[-1])
+    condition = re.search(r"\[([A-Z_]+[A-Z_.0-9]*)\]", text)
+    state = re.search(r"SQLSTATE: (\w{5})", text)
+    path = re.search(r"(?:reading file|at) (file:\S+?\.parquet)", " ".join(causes))
+    parameters = {"path": path.group(1)} if path else {}
+    damaged = any("is not a Parquet file" in each or "FAILED_READ_FILE" in each for each in causes)
+    name = "FAILED_READ_FILE" if damaged and path else condition.group(1) if condition else ""
+    return _shape(name, parameters, text, state.group(1) if state else "XX000", _text_place(text, composition))
+
+
+def _shape(
+    condition: str, parameters: dict[str, str], text: str, sqlstate: str | None, place: Place | None
+) -> StepwellError:
+    message = _sentence(text)
     if condition.startswith("UNRESOLVED_COLUMN"):
         name = parameters.get("objectName", "").replace("`", "")
         known = re.findall(r"`([^`]+)`(?=,|$|\])", parameters.get("proposal", ""))
+        known = [each for each in known if not each.startswith(HIDDEN_PREFIX)]
         hint = nearest(name.split(".")[-1], known)
         return UndefinedColumnError(
             f'column "{name}" does not exist',
@@ -54,7 +83,7 @@ def translate(error: PySparkException, composition: Composition | None = None) -
         )
     if condition == "PARSE_SYNTAX_ERROR":
         return SqlSyntaxError(message, place=place)
-    if condition == "USER_RAISED_EXCEPTION" and CARDINALITY in message:
+    if CARDINALITY in message:
         return CardinalityError(
             "two rows of the source match one row of the target",
             place=place,
@@ -62,19 +91,12 @@ def translate(error: PySparkException, composition: Composition | None = None) -
             hint="Make the source unique on what it is matched by.",
         )
     if condition.startswith("FAILED_READ_FILE"):
-        path = parameters.get("path", "").removeprefix("file://")
+        path = parameters.get("path", "").removeprefix("file://").removeprefix("file:")
         gone = condition.endswith("FILE_NOT_EXIST")
         return DataFileError(f'the data file "{path}" is {"missing" if gone else "damaged"}', detail=message)
-    if "cancel" in condition.lower() or "was cancelled" in message.lower() or "interrupted" in condition.lower():
+    if "CANCEL" in condition or "was cancelled" in message.lower() or "INTERRUPT" in condition:
         return CancelledError("the statement was cancelled", detail="Nothing of it was applied.")
-    return QueryError(message, place=place, sqlstate=error.getSqlState() or None)
-
-
-def _from_java(error: Py4JJavaError) -> StepwellError:
-    text = str(error.java_exception)
-    if "cancelled" in text.lower():
-        return CancelledError("the statement was cancelled", detail="Nothing of it was applied.")
-    return QueryError(_sentence(text), sqlstate="XX000")
+    return QueryError(message, place=place, sqlstate=sqlstate)
 
 
 def is_too_large(error: PySparkException | Py4JJavaError) -> bool:
@@ -90,20 +112,27 @@ def _sentence(message: str) -> str:
     return re.sub(r"`_sw_\d+`\.", "", text).strip()
 
 
-def _place(error: PySparkException, composition: Composition | None) -> Place | None:
-    if composition is None:
-        return None
-    for context in error.getQueryContext() or []:
+def _context_place(error: PySparkException, composition: Composition | None) -> Place | None:
+    """Where Spark says that the mistake stands, in the user's text."""
+    for context in (error.getQueryContext() or []) if composition else []:
         try:
             start, stop = context.startIndex(), context.stopIndex()
         except PySparkException:
             continue
-        if start >= 0 and (place := composition.origin(start, stop + 1)):
+        if composition and start >= 0 and (place := composition.origin(start, stop + 1)):
             return place
-    match = re.search(r"\(line (\d+), pos (\d+)\)", str(error))
-    if match:
-        lines = composition.text.split("\n")
-        index = sum(len(line) + 1 for line in lines[: int(match.group(1)) - 1]) + int(match.group(2))
-        word = re.match(r"\w+|\S", composition.text[index:])
-        return composition.origin(min(index, len(composition.text) - 1), index + len(word.group() if word else " "))
     return None
+
+
+def _text_place(message: str, composition: Composition | None) -> Place | None:
+    """The same from the message alone: `(line 1, pos 13)`, or `(line 1, position 8)` above a drawn line."""
+    match = re.search(r"\(line (\d+), pos(ition)? (\d+)\)", message)
+    if match is None or composition is None:
+        return None
+    lines = composition.text.split("\n")
+    index = sum(len(line) + 1 for line in lines[: int(match.group(1)) - 1]) + int(match.group(3))
+    index -= 1 if match.group(2) else 0
+    drawn = re.search(r"^ *(\^+)", message[match.end() :], re.MULTILINE) if match.group(2) else None
+    word = re.match(r"\w+|\S", composition.text[index:])
+    width = len(drawn.group(1)) if drawn else len(word.group()) if word else 1
+    return composition.origin(min(index, len(composition.text) - 1), index + width)

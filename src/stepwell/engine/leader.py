@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from stepwell.catalog import barriers, control, leases
+from stepwell.catalog import barriers, control, leases, writes
 from stepwell.engine import compaction
 from stepwell.engine.barrier import recover, run_barrier
 from stepwell.engine.runtime import Runtime
@@ -52,17 +52,28 @@ class Leader:
     def start_if_needed(self) -> None:
         """Lead if a crash has left epochs unfinished or writes waiting, and nobody else does."""
         with self._runtime.catalog.read() as tx:
-            waiting = barriers.unfinished(tx) or barriers.has_requests(tx) or barriers.has_input(tx)
+            unfinished, requested = barriers.unfinished(tx), barriers.has_requests(tx)
+            waiting = bool(unfinished) or requested or barriers.has_input(tx)
             epoch = control.look(tx).open_epoch
-        if waiting and self._take_lease():
-            with self._changed:
-                self._wanted = max(self._wanted, epoch)
-                self._changed.notify_all()
+        if not waiting or not self._take_lease():
+            return
+        try:
+            if requested:
+                self.wait_readable(epoch)
+            elif unfinished:
+                self.wait_readable(unfinished[-1].epoch)
+        except WarehouseError as error:  # what is readable can be read all the same, and the loop tries again
+            self._runtime.notes.append(str(error))
 
     def wait_readable(self, epoch: Epoch) -> None:
         """Return once `epoch` can be read; see to it that somebody runs the barrier."""
+        asked = False
         while not self._is_readable(epoch):
             if self._term is None and not self._take_lease():
+                if not asked:
+                    with self._runtime.catalog.write() as tx:
+                        writes.request_barrier(tx, epoch, self._runtime.clock.now())
+                    asked = True
                 time.sleep(_POLL)
                 continue
             with self._changed:
@@ -175,7 +186,7 @@ class Leader:
             if self._stopping or self._wanted > self._readable:
                 return not self._stopping
         with self._runtime.catalog.read() as tx:
-            if barriers.has_requests(tx) and due is None:
+            if barriers.has_requests(tx):
                 return True
             return due is not None and time.monotonic() >= due and barriers.has_input(tx)
 

@@ -59,6 +59,12 @@ def _pairs(
     source_name = statement.source_alias or statement.source.text.split(".")[-1].strip("`")
     if statement.source.text.startswith("(") and not statement.source_alias:
         raise SqlSyntaxError("a query as source needs a name", place=statement.source.place, hint="Write (…) AS s.")
+    if statement.source_columns and not statement.source.text.startswith("("):
+        raise UnsupportedError(
+            "only a query as source can have its columns renamed",
+            place=statement.source_columns[0].place,
+            hint=f"Write (SELECT … FROM {statement.source.text}) AS {source_name}.",
+        )
     for clause in statement.clauses:
         binding.bind(clause.condition, EXPRESSION)
         for value in _value_slices(clause):
@@ -84,7 +90,10 @@ def _pairs(
             text.add(f") END AS _sw_value_{number}_{index}")
     join = _join({clause.pairs for clause in statement.clauses})
     text.add(f" FROM {target} AS {alias} {join} JOIN (SELECT *, true AS _sw_source FROM ")
-    text.add_slice(statement.source, binding.replacements).add(f") AS {quote(source_name)} ON ")
+    text.add_slice(statement.source, binding.replacements)
+    if statement.source_columns:
+        text.add(f" AS {quote(source_name)}({', '.join(each.text for each in statement.source_columns)})")
+    text.add(f") AS {quote(source_name)} ON ")
     text.add_slice(statement.condition, binding.replacements)
     frame = binding.run(text)
     values: _Values = {}

@@ -12,7 +12,7 @@ from stepwell.engine.runtime import Runtime
 from stepwell.engine.snapshots import Snapshot
 from stepwell.engine.system import SYSTEM_NAMESPACE, system_frame
 from stepwell.epochs import Epoch
-from stepwell.errors import Place, SqlSyntaxError, StepwellError, UndefinedTableError
+from stepwell.errors import Place, SqlSyntaxError, StepwellError, UndefinedTableError, UnsupportedError
 from stepwell.files import DIFF, EPOCH
 from stepwell.sql import QUERY, AsOf, Composition, Reference, find_references
 from stepwell.sql.statements import Name, Slice
@@ -76,6 +76,8 @@ class Binding:
     def _frame(self, reference: Reference) -> DataFrame:
         name, parts = reference.name, [part.lower() for part in reference.name.parts]
         if parts[0] == SYSTEM_NAMESPACE and len(parts) == 2:
+            if reference.as_of or reference.changes:
+                raise UnsupportedError(f'system table "{name}" shows the present only')
             return system_frame(self._runtime, name)
         snapshot = self._snapshot
         relation_name = plain_name(name)

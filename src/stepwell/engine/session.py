@@ -97,7 +97,13 @@ def start_spark(master: str | None) -> SparkSession:
     """The process's Spark: the one that runs already, or a new one, local unless `master` says otherwise."""
     with _starting:
         running = SparkSession.getActiveSession()
-        if running is not None and master is None:
+        if running is not None:
+            if master not in (None, running.conf.get("spark.master", None)):
+                raise StepwellError(
+                    f"Spark runs already in this process, with master {running.conf.get('spark.master', None)}",
+                    hint="Hand in the session instead of the URL, or stop Spark first.",
+                    sqlstate="55000",
+                )
             return running
         logging.getLogger("SQLQueryContextLogger").disabled = True
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -65,12 +65,14 @@ def _insert(runtime: Runtime, snapshot: Snapshot, relation: Relation, statement:
     columns = list(relation.columns) if statement.columns is None else named_columns(relation, statement.columns)
     with Binding(runtime, snapshot) as binding:
         binding.bind(statement.query)
-        frame = binding.run(Composition().add_slice(statement.query, binding.replacements))
+        text = Composition().add_slice(statement.query, binding.replacements)
+        frame = binding.run(text)
         try:
             rows = arrange(relation, frame, columns)
         except StepwellError as error:
             raise error.at(statement.query.place) from None
-        return stage_insert(runtime, snapshot, relation, rows, reads=binding.bytes)
+        with translated(text):
+            return stage_insert(runtime, snapshot, relation, rows, reads=binding.bytes)
 
 
 def _target(snapshot: Snapshot, name: Name) -> Relation:

@@ -13,7 +13,7 @@ from stepwell.durations import format_duration
 from stepwell.engine.runtime import Runtime
 from stepwell.errors import UndefinedTableError, nearest
 from stepwell.plan import content_at
-from stepwell.relations import Column
+from stepwell.relations import Chunking, Column, Relation, is_integer_time
 from stepwell.sql.statements import Name
 from stepwell.storage.types import spark_schema
 from stepwell.types import BIGINT, STRING, TIMESTAMP
@@ -66,9 +66,7 @@ def _tables(tx: Transaction) -> list[tuple[Value, ...]]:
                 len(content.files),
                 content.bytes,
                 ", ".join(relation.key) or None,
-                f"{chunking.column} every {_length(chunking.width, relation.column(chunking.column).type == BIGINT)}"
-                if chunking
-                else None,
+                f"{chunking.column} every {_width(relation, chunking)}" if chunking else None,
                 watermark.column if watermark else None,
                 relation.created_epoch,
                 published,
@@ -77,8 +75,9 @@ def _tables(tx: Transaction) -> list[tuple[Value, ...]]:
     return found
 
 
-def _length(width: int, is_number: bool) -> str:
-    return str(width) if is_number else format_duration(width)
+def _width(relation: Relation, chunking: Chunking) -> str:
+    is_number = is_integer_time(relation.column(chunking.column).type)
+    return str(chunking.width) if is_number else format_duration(chunking.width)
 
 
 def _epochs(tx: Transaction) -> list[tuple[Value, ...]]:

@@ -6,6 +6,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from stepwell.engine.assignment import assigned, named_columns
 from stepwell.engine.canonical import differs
+from stepwell.engine.failures import translated
 from stepwell.engine.queries import Binding
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.snapshots import Snapshot
@@ -62,7 +63,8 @@ def stage_update(runtime: Runtime, snapshot: Snapshot, relation: Relation, state
         names,
         numbered.where(changed),
     )
-    return stage(runtime, relation, delta, numbers, reads=reads, read_at=snapshot.position)
+    with translated(text):
+        return stage(runtime, relation, delta, numbers, reads=reads, read_at=snapshot.position)
 
 
 def stage_delete(
@@ -81,4 +83,5 @@ def stage_delete(
         found = binding.run(text)
         reads = binding.bytes + content.bytes
     delta = found.withColumn(DIFF, F.lit(-1).cast("bigint"))
-    return stage(runtime, relation, delta, numbers, reads=reads, read_at=snapshot.position)
+    with translated(text):
+        return stage(runtime, relation, delta, numbers, reads=reads, read_at=snapshot.position)

@@ -71,6 +71,7 @@ def parse_merge(cursor: Cursor) -> Merge:
     else:
         source = cursor.name("a relation or a query in parentheses").slice
     source_alias = _alias(cursor, "ON")
+    source_columns = cursor.column_list("a column") if source_alias and cursor.peek("(") else ()
     cursor.expect("ON")
     condition = cursor.slice_until("WHEN", what="a condition")
     clauses: list[MergeClause] = []
@@ -79,7 +80,7 @@ def parse_merge(cursor: Cursor) -> Merge:
     if not clauses:
         raise cursor.unexpected("WHEN MATCHED or WHEN NOT MATCHED")
     cursor.finish()
-    return Merge(table, alias, source, source_alias, condition, tuple(clauses))
+    return Merge(table, alias, source, source_alias, source_columns, condition, tuple(clauses))
 
 
 def _merge_clause(cursor: Cursor, start: int) -> MergeClause:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ErrorLevel, SqlglotError
 
 from stepwell.errors import Place, SqlSyntaxError
 from stepwell.sql.statements import Name, Slice
+from stepwell.sql.tokens import tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +62,9 @@ def find_references(text: Slice, prefix: str = QUERY) -> list[Reference]:
     """The references in a query, in an expression that may hold subqueries, or in a FROM, in the order of the text."""
     if not _A_QUERY_INSIDE.search(prefix.removeprefix(EXPRESSION) + text.text):
         return []  # a thousand VALUES need no parser to see that they name nothing
-    try:
-        tree = sqlglot.parse_one(prefix + text.text, read="spark")
-    except SqlglotError as error:
-        raise _not_understood(text, error, len(prefix)) from error
+    tree = _parse(prefix + text.text)
+    if tree is None:
+        return []
     base = text.start - len(prefix)
     found = [reference for table in tree.find_all(exp.Table) for reference in _reference(table, text, base)]
     return sorted(found, key=lambda reference: reference.slice.start)
@@ -104,7 +104,8 @@ def _changes_reference(call: exp.Anonymous, text: Slice, base: int, aliased: boo
     begins = base + int(identifiers[0].meta["start"]) if identifiers else text.start
     start = text.source.lower().rfind("changes", text.start, begins)
     start = start if start >= 0 else text.start
-    end = text.source.find(")", begins) + 1
+    closing = [token.end for token in tokenize(text.source[: text.end], begins) if token.says(")")]
+    end = closing[0] if closing else text.end
     where = Slice(text.source, start, end)
     numbers = [argument for argument in arguments[1:] if isinstance(argument, exp.Literal) and not argument.is_string]
     if not identifiers or not 1 <= len(numbers) <= 2 or len(numbers) != len(arguments) - 1:
@@ -138,15 +139,11 @@ def _is_cte(table: exp.Table, name: str) -> bool:
     return False
 
 
-def _not_understood(text: Slice, error: SqlglotError, shift: int) -> SqlSyntaxError:
-    details = getattr(error, "errors", None) or [{}]
-    first = details[0]
-    place = text.place
-    highlight, line, column = first.get("highlight"), first.get("line"), first.get("col")
-    if highlight and line and column is not None:
-        begins = sum(len(each) + 1 for each in text.text.split("\n")[: line - 1])
-        end = text.start + begins + column - (shift if line == 1 else 0)
-        start = end - len(highlight)
-        if text.start <= start < end <= text.end and text.source[start:end] == highlight:
-            place = Place(text.source, start, end)
-    return SqlSyntaxError("this query cannot be understood", place=place, detail=first.get("description"))
+def _parse(text: str) -> exp.Expr | None:
+    """The structure of a text as far as it can be seen. Whether it is right, Spark says, and says it better."""
+    for level in (ErrorLevel.IMMEDIATE, ErrorLevel.IGNORE):
+        try:
+            return sqlglot.parse_one(text, read="spark", error_level=level)
+        except SqlglotError:
+            continue
+    return None

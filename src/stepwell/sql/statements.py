@@ -157,6 +157,7 @@ class Merge:
     alias: str | None
     source: Slice
     source_alias: str | None
+    source_columns: tuple[Slice, ...]
     condition: Slice
     clauses: tuple[MergeClause, ...]
 

@@ -250,6 +250,10 @@ def _resolve_chunk(parsed: tuple[Slice, int | None, str | None], columns: dict[s
     column = _column(where, columns)
     if number is None and duration is None and not is_integer_time(column.type):
         duration = "1 day"
+    if number is None and duration is None and is_integer_time(column.type):
+        raise InvalidDefinitionError(
+            f'the chunks of {column.type} "{column.name}" need a width', place=where.place, hint="Write … EVERY 1000."
+        )
     width = _length(where, column, number, duration, "the width of a chunk")
     if width <= 0:
         raise InvalidDefinitionError("a chunk must be wider than nothing", place=where.place)
