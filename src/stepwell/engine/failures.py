@@ -44,7 +44,7 @@ def translate(error: PySparkException, composition: Composition | None = None) -
     return _shape(
         error.getCondition() or "",
         error.getMessageParameters() or {},
-        str(error),
+        _in_users_words(str(error), composition),
         error.getSqlState(),
         _context_place(error, composition) or _text_place(str(error), composition),
     )
@@ -64,7 +64,13 @@ def _from_java(error: Py4JJavaError, composition: Composition | None) -> Stepwel
     parameters = {"path": path.group(1)} if path else {}
     damaged = any("is not a Parquet file" in each or "FAILED_READ_FILE" in each for each in causes)
     name = "FAILED_READ_FILE" if damaged and path else condition.group(1) if condition else ""
-    return _shape(name, parameters, text, state.group(1) if state else "XX000", _text_place(text, composition))
+    return _shape(
+        name,
+        parameters,
+        _in_users_words(text, composition),
+        state.group(1) if state else "XX000",
+        _text_place(text, composition),
+    )
 
 
 def _shape(
@@ -97,6 +103,10 @@ def _shape(
     if "CANCEL" in condition or "was cancelled" in message.lower() or "INTERRUPT" in condition:
         return CancelledError("the statement was cancelled", detail="Nothing of it was applied.")
     return QueryError(message, place=place, sqlstate=sqlstate)
+
+
+def _in_users_words(message: str, composition: Composition | None) -> str:
+    return composition.in_users_words(message) if composition else message
 
 
 def is_too_large(error: PySparkException | Py4JJavaError) -> bool:

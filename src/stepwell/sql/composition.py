@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from stepwell.errors import Place
@@ -14,6 +15,7 @@ class Composition:
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._origins: list[tuple[int, int, Slice]] = []
+        self._names: dict[str, str] = {}
         self._length = 0
 
     def add(self, text: str) -> Composition:
@@ -32,6 +34,7 @@ class Composition:
         for where in inside:
             self._keep(Slice(text.source, at, where.start))
             replacement = (replacements or {})[where]
+            self._names[replacement.split()[0]] = where.text
             self._origins.append((self._length, self._length + len(replacement), where))
             self.add(replacement)
             at = where.end
@@ -45,6 +48,12 @@ class Composition:
     @property
     def text(self) -> str:
         return "".join(self._pieces)
+
+    def in_users_words(self, message: str) -> str:
+        """`message` with the names that were put in replaced by those that the user wrote."""
+        for ours, theirs in self._names.items():
+            message = theirs.join(re.split(rf"\b{re.escape(ours)}\b", message))
+        return message
 
     def origin(self, start: int, end: int) -> Place | None:
         """Where in the user's text the stretch [start, end) of the whole came from, if it came from there."""
