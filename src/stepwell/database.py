@@ -7,7 +7,7 @@ import re
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from stepwell.catalog import Catalog, Transaction, control, open_catalog, relations, settings, writes
+from stepwell.catalog import Catalog, Transaction, control, open_catalog, relations, settings, sqlite_url, writes
 from stepwell.clock import Clock, SystemClock
 from stepwell.definitions import create_statement
 from stepwell.durations import format_duration, parse_duration
@@ -22,12 +22,13 @@ from stepwell.engine import (
     discard,
     plain_name,
     read_system_table,
+    require_files,
     run_query,
     stage_data,
     stage_statement,
     vacuum,
 )
-from stepwell.epochs import Epoch
+from stepwell.epochs import FIRST_EPOCH, Epoch
 from stepwell.errors import (
     CancelledError,
     ConflictError,
@@ -37,6 +38,8 @@ from stepwell.errors import (
     SqlSyntaxError,
     StepwellError,
     TransactionStateError,
+    UndefinedTableError,
+    WarehouseError,
     nearest,
 )
 from stepwell.failpoints import failpoint
@@ -93,7 +96,7 @@ class Database:
         self._runtime = runtime
         self._transaction: dict[RelationId, RelationWrite] | None = None
         self._closed = False
-        self._leader = Leader(runtime, lambda: self._setting("barrier_interval"))
+        self._leader = Leader(runtime, self._setting)
         self._leader.start_if_needed()
 
     # -- statements ---------------------------------------------------------------------------------------------------
@@ -159,12 +162,16 @@ class Database:
         return list(self._runtime.notes)
 
     def close(self) -> None:
-        """Roll back an open transaction, end the background work, give the lease back. Spark goes on running."""
+        """Roll back an open transaction, make the rest readable, give the lease back. Spark goes on running."""
         if self._closed:
             return
         self._closed = True
         self._rollback()
-        self._leader.stop()
+        try:
+            if self._leader.leads:
+                self._leader.flush()
+        finally:
+            self._leader.stop()
         self._runtime.catalog.close()
 
     def __enter__(self) -> Database:
@@ -257,13 +264,17 @@ class Database:
     def _acknowledge(self, parts: tuple[RelationWrite, ...], shown: RelationWrite) -> Rows:
         write = Write(tuple(part for part in parts if part.files))
         if write.is_empty:
+            self._return_rows(parts)
             return self._written(shown, None)
+        for part in parts:
+            require_files(self._runtime, part)
         failpoint("acknowledge.before")
         wants_barrier = not self._setting("barrier_interval")
         try:
             with self._runtime.catalog.write() as tx:
                 receipt = writes.acknowledge(tx, write, self._runtime.clock.now(), wants_barrier=wants_barrier)
-        except BaseException:
+        except (ConflictError, UndefinedTableError):
+            # Refused for certain. After any other error the catalog may have them all the same: then they must stay.
             for part in parts:
                 discard(self._runtime, part)
             raise
@@ -271,6 +282,13 @@ class Database:
         if wants_barrier:
             self._wait(Epoch(receipt.epoch))
         return self._written(shown, receipt.epoch)
+
+    def _return_rows(self, parts: tuple[RelationWrite, ...]) -> None:
+        """Give back the row numbers that a write without rows had reserved."""
+        with self._runtime.catalog.write() as tx:
+            for part in parts:
+                if part.unused:
+                    relations.return_rows(tx, part.relation, *part.unused)
 
     def _wait(self, epoch: Epoch) -> None:
         try:
@@ -420,7 +438,15 @@ def open_runtime(
     place: Warehouse, catalog: str | None, spark: SparkSession | str | None = None, clock: Clock | None = None
 ) -> Runtime:
     """The parts of a database, put together."""
-    opened: Catalog = open_catalog(catalog or f"sqlite:///{place.root}/catalog.db")
+    opened: Catalog = open_catalog(catalog or sqlite_url(f"{place.root}/catalog.db"))
+    with opened.read() as tx:
+        unused = control.look(tx).open_epoch == FIRST_EPOCH and not relations.known_ids(tx)
+    if unused and place.list(f"{place.root}/data"):
+        opened.close()
+        raise WarehouseError(
+            f'the warehouse "{place.url}" holds data that the catalog "{opened.url}" knows nothing of',
+            hint="Open it with the catalog it was made with, or choose an empty folder.",
+        )
     return Runtime(opened, place, clock or SystemClock(), Spark(spark), DeltaLogs(place))
 
 

@@ -65,6 +65,9 @@ FLOAT, DOUBLE = Primitive("FLOAT"), Primitive("DOUBLE")
 STRING, BINARY, DATE = Primitive("STRING"), Primitive("BINARY"), Primitive("DATE")
 TIMESTAMP, TIMESTAMP_NTZ = Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ")
 
+VOID = Primitive("VOID")
+"""The type of a bare NULL. No column has it, but every column takes it."""
+
 INTEGERS = frozenset({TINYINT, SMALLINT, INT, BIGINT})
 INSTANTS = frozenset({TIMESTAMP, TIMESTAMP_NTZ})
 
@@ -171,6 +174,10 @@ def _parse_nested(word: str, rest: list[str], text: str) -> tuple[DataType, list
         rest = rest[2:] if rest[1:2] == [":"] else rest[1:]
         field, rest = _parse(rest, text)
         fields.append((name, field))
+    lowered = [name.lower() for name, _ in fields]
+    if not fields or len(set(lowered)) < len(lowered):
+        problem = "has a field twice" if fields else "has no field"
+        raise UnstorableTypeError(f"type {text} {problem}", hint="Names are compared without case.")
     return Struct(tuple(fields)), rest[1:]
 
 

@@ -144,6 +144,7 @@ def test_settings_take_words_numbers_and_intervals(text: str, value: str) -> Non
         ("SELECT `abc", "this quoted name is never closed", "`"),
         ("SELECT 1 /* abc", "this comment is never closed", "/*"),
         ("SET retention 5", "expected TO", "5"),
+        ("UPDATE t SET s.a = 1", "is no column of the target", "s.a"),
         ("MERGE INTO t USING s ON true", "expected WHEN MATCHED", "e"),
     ],
 )  # fmt: skip
@@ -171,6 +172,13 @@ def test_a_definition_is_written_as_a_statement_that_creates_it() -> None:
         body.columns, body.key, body.chunking, body.watermark,
     )  # fmt: skip
     assert again.columns[0].type == BIGINT
+
+
+def test_a_long_script_is_read_to_its_end() -> None:
+    assert len(parse("SHOW TABLES;" * 1500)) == 1500
+    [update] = parse("UPDATE t AS x SET x.a = b IS DISTINCT FROM c, t.b = 2 WHERE d")
+    assert isinstance(update.body, Update)
+    assert [each.value.text for each in update.body.assignments] == ["b IS DISTINCT FROM c", "2"]
 
 
 words = st.sampled_from(

@@ -24,7 +24,7 @@ from stepwell.plan import (
     removable,
 )
 from stepwell.relations import Column
-from stepwell.types import parse_type
+from stepwell.types import VOID, parse_type
 
 _ids = itertools.count(1)
 
@@ -110,6 +110,15 @@ def test_changelogs_and_folded_rows_are_never_merged_into_one() -> None:
     assert choose_merge(files, Epoch(20)) is None
 
 
+def test_files_of_one_chunk_are_merged_with_their_like_only() -> None:
+    within = [file(epoch, times=(chunk * 10, chunk * 10 + 5)) for epoch, chunk in enumerate(range(10), 1)]
+    assert choose_merge(within, Epoch(20), chunk_width=10) is None
+    spanning = [file(epoch, times=(0, 95)) for epoch in range(1, 9)]
+    merge = choose_merge([*within, *spanning], Epoch(20), chunk_width=10)
+    assert merge is not None
+    assert set(merge.inputs) == set(spanning)
+
+
 def test_a_fold_waits_until_enough_is_pending_or_it_is_asked_for() -> None:
     rows, few = file(1, 100_000), file(2, 10, store=Store.CHANGES, retracted=5)
     assert choose_fold([rows, few], Epoch(2)) is None
@@ -141,6 +150,8 @@ def test_nothing_is_published_while_a_retraction_is_pending_or_when_nothing_diff
     assert plan_publication([kept, change], [], Epoch(2), Epoch(1)) is None
     assert plan_publication([kept], [kept], Epoch(2), Epoch(1)) is None
     assert plan_publication([], [], Epoch(2), None) is not None
+    assert plan_publication([kept], [], Epoch(2), Epoch(3)) is None, "a log never goes back"
+    assert plan_publication([file(1, last_epoch=3)], [], Epoch(2), Epoch(1)) is None, "it would show too much"
 
 
 def record(epoch: int, readable_at: int) -> EpochRecord:
@@ -182,4 +193,4 @@ def test_assignment_follows_the_ansi_rules(source: str, target: str, fits: bool)
     else:
         with pytest.raises(TypeMismatchError):
             check_assignment(column, parse_type(source), "t")
-    check_assignment(column, None, "t")
+    check_assignment(column, VOID, "t")

@@ -14,7 +14,12 @@ types: st.SearchStrategy[DataType] = st.recursive(
     lambda inner: (
         st.builds(Array, inner)
         | st.builds(Map, inner, inner)
-        | st.builds(Struct, st.lists(st.tuples(names, inner), min_size=1, max_size=3).map(tuple))
+        | st.builds(
+            Struct,
+            st.lists(st.tuples(names, inner), min_size=1, max_size=3, unique_by=lambda field: field[0].lower()).map(
+                tuple
+            ),
+        )
     ),
     max_leaves=5,
 )
@@ -42,7 +47,19 @@ def test_what_cannot_be_stored_is_refused_with_what_to_do(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "ARRAY<", "DECIMAL(40,2)", "DECIMAL(a)", "MAP<INT>", "INT INT", "STRUCT<a", "integr"]
+    "text",
+    [
+        "",
+        "ARRAY<",
+        "DECIMAL(40,2)",
+        "DECIMAL(a)",
+        "MAP<INT>",
+        "INT INT",
+        "STRUCT<a",
+        "STRUCT<>",
+        "STRUCT<a:INT,A:INT>",
+        "integr",
+    ],
 )
 def test_nonsense_is_an_error_and_never_a_crash(text: str) -> None:
     with pytest.raises(StepwellError):

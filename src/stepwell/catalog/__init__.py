@@ -6,7 +6,7 @@ done in one transaction, and a crash leaves all of it or nothing.
 """
 
 from stepwell.catalog import barriers, control, files, leases, pins, relations, settings, writes
-from stepwell.catalog.connection import Catalog, Transaction, open_catalog
+from stepwell.catalog.connection import Catalog, Transaction, open_catalog, sqlite_url
 
 __all__ = [
     "Catalog",
@@ -19,5 +19,6 @@ __all__ = [
     "pins",
     "relations",
     "settings",
+    "sqlite_url",
     "writes",
 ]

@@ -43,6 +43,7 @@ def close(tx: Transaction, term: int, now: int) -> Epoch:
 def commit(tx: Transaction, term: int, epoch: Epoch, consolidated: Sequence[Consolidated], now: int) -> None:
     """Make an aligned epoch one that cannot be lost."""
     leases.check(tx, term)
+    control.lock(tx)
     for each in consolidated:
         files.replace_written(tx, each.inputs, each.outputs, now)
     written = files.written_in(tx, epoch)
@@ -66,6 +67,7 @@ def finish(
 ) -> None:
     """Make a committed and published epoch readable."""
     leases.check(tx, term)
+    control.lock(tx)
     record_publications(tx, publications)
     tx.execute(
         sa.update(epochs).where(epochs.c.epoch == epoch).values(state=EpochState.READABLE.value, readable_at=now)
@@ -77,6 +79,7 @@ def finish(
 
 def record_publications(tx: Transaction, publications: Sequence[tuple[RelationId, Publication]]) -> None:
     """Remember what the Delta logs say now."""
+    control.lock(tx)
     for relation, publication in publications:
         files.mark_published(tx, [file.id for file in publication.adds], [file.id for file in publication.removes])
         tx.execute(

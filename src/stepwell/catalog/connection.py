@@ -50,8 +50,13 @@ class Catalog:
         """A transaction that commits when the block ends and leaves nothing behind when it raises."""
         with self._turn, self._engine.connect() as connection:
             connection = connection.execution_options(stepwell_write=True)
-            with connection.begin():
-                yield connection
+            try:
+                with connection.begin():
+                    yield connection
+            except OperationalError as error:
+                raise WarehouseError(
+                    "the catalog is busy or out of reach", detail=str(error.orig).strip(), hint="Try again."
+                ) from error
 
     def close(self) -> None:
         self._engine.dispose()
@@ -76,6 +81,11 @@ def open_catalog(url: str) -> Catalog:
         engine.dispose()
         raise
     return Catalog(engine, url)
+
+
+def sqlite_url(path: str) -> str:
+    """The URL of a SQLite catalog in the file `path`, whatever signs are in it."""
+    return sa.URL.create("sqlite", database=path).render_as_string()
 
 
 def _engine(url: str) -> sa.Engine:

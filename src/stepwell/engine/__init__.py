@@ -12,7 +12,7 @@ from stepwell.engine.queries import plain_name, run_query
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.session import Spark
 from stepwell.engine.snapshots import Snapshot
-from stepwell.engine.staging import discard
+from stepwell.engine.staging import discard, require_files
 from stepwell.engine.statements import Staging, stage_data, stage_statement
 from stepwell.engine.system import SYSTEM_NAMESPACE, SYSTEM_TABLES, read_system_table
 from stepwell.engine.vacuum import clean_orphans, vacuum
@@ -31,6 +31,7 @@ __all__ = [
     "find_java",
     "plain_name",
     "read_system_table",
+    "require_files",
     "run_query",
     "stage_data",
     "stage_statement",

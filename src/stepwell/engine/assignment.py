@@ -63,7 +63,7 @@ def named_columns(relation: Relation, names: Sequence[Slice]) -> list[RelationCo
     found: list[RelationColumn] = []
     for name in names:
         try:
-            column = relation.column(name.text.strip("`"))
+            column = relation.column(name.unquoted)
         except StepwellError as error:
             raise error.at(name.place) from None
         if column in found:

@@ -6,7 +6,7 @@ transaction or can be repeated, so whoever comes next goes on from the last one 
 
 from __future__ import annotations
 
-from stepwell.catalog import barriers, files, relations
+from stepwell.catalog import barriers, control, files, relations
 from stepwell.catalog.barriers import Consolidated
 from stepwell.engine.consolidation import consolidate
 from stepwell.engine.failures import translated
@@ -39,9 +39,11 @@ def recover(runtime: Runtime, term: int) -> None:
         _publish_and_finish(runtime, term, record.epoch)
 
 
-def publish(runtime: Runtime, relation: Relation, epoch: Epoch) -> None:
+def publish(runtime: Runtime, relation: Relation) -> None:
     """Bring one relation's Delta log up to date after a compaction, which changes files and nothing else."""
     with runtime.publishing:
+        with runtime.catalog.read() as tx:
+            epoch = control.look(tx).readable_epoch
         publication = _publish(runtime, relation, epoch)
         if publication:
             with runtime.catalog.write() as tx:

@@ -13,7 +13,7 @@ from stepwell.epochs import Epoch
 from stepwell.errors import ConflictError
 from stepwell.failpoints import failpoint
 from stepwell.files import DataFile, NewFile, Store
-from stepwell.plan import Content, Fold, Merge, choose_fold, choose_merge
+from stepwell.plan import SETTLED_ROWS, Content, Fold, Merge, choose_fold, choose_merge
 from stepwell.relations import Relation, RelationId
 from stepwell.storage import concatenate, scan_content, scan_files, write_batch
 
@@ -26,27 +26,27 @@ def merge_small(runtime: Runtime, id_: RelationId) -> bool:
     done = False
     while True:
         relation, known, epoch = _look(runtime, id_)
-        merge = choose_merge(known, epoch) if relation else None
-        if relation is None or merge is None or merge.rows > CONCATENATE_ROWS:
+        merge = choose_merge(known, epoch, _width(relation)) if relation else None
+        if relation is None or merge is None or not _is_small(merge):
             break
         output = concatenate(runtime.warehouse, relation, merge.inputs, merge.store, f"{runtime.attempt()}.parquet")
         if not _supersede(runtime, relation, merge, [output]):
             break
         done = True
     if done and relation is not None:
-        publish(runtime, relation, epoch)
+        publish(runtime, relation)
     return done
 
 
 def compact(runtime: Runtime, id_: RelationId, *, fold_now: bool = False) -> bool:
     """Do the merges and the fold that a relation needs, with Spark; `fold_now` however little is pending."""
     done = merge_small(runtime, id_)
-    while True:
+    while not runtime.stopping.is_set():
         relation, known, epoch = _look(runtime, id_)
         if relation is None:
             return done
         fold = choose_fold(known, epoch, now=fold_now)
-        merge = choose_merge(known, epoch) if fold is None else None
+        merge = choose_merge(known, epoch, _width(relation)) if fold is None else None
         if fold is not None:
             changed = _fold(runtime, relation, fold)
         elif merge is not None:
@@ -55,8 +55,9 @@ def compact(runtime: Runtime, id_: RelationId, *, fold_now: bool = False) -> boo
             return done
         if not changed:
             return done
-        publish(runtime, relation, epoch)
+        publish(runtime, relation)
         done = True
+    return done
 
 
 def needs_spark(runtime: Runtime, id_: RelationId) -> bool:
@@ -64,7 +65,12 @@ def needs_spark(runtime: Runtime, id_: RelationId) -> bool:
     relation, known, epoch = _look(runtime, id_)
     if relation is None:
         return False
-    return choose_fold(known, epoch) is not None or choose_merge(known, epoch) is not None
+    return choose_fold(known, epoch) is not None or choose_merge(known, epoch, _width(relation)) is not None
+
+
+def _is_small(merge: Merge) -> bool:
+    """Whether the driver can put these files together; changes are always few enough, and their order is no matter."""
+    return merge.store == Store.CHANGES or merge.rows <= CONCATENATE_ROWS
 
 
 def _look(runtime: Runtime, id_: RelationId) -> tuple[Relation | None, list[DataFile], Epoch]:
@@ -74,15 +80,19 @@ def _look(runtime: Runtime, id_: RelationId) -> tuple[Relation | None, list[Data
         return relation, files.latest(tx, id_), epoch
 
 
+def _width(relation: Relation) -> int | None:
+    return relation.chunking.width if relation.chunking else None
+
+
 def _merge(runtime: Runtime, relation: Relation, merge: Merge) -> bool:
-    if merge.rows <= CONCATENATE_ROWS:
+    if _is_small(merge):
         outputs = [concatenate(runtime.warehouse, relation, merge.inputs, merge.store, f"{runtime.attempt()}.parquet")]
     else:
         with translated():
             frame = scan_files(runtime.spark.session, runtime.warehouse, relation, merge.inputs)
-            if not relation.chunking and not relation.key:
-                frame = frame.coalesce(1)
-            outputs = write_frame(runtime, relation, merge.store, frame, signed=merge.store == Store.CHANGES)
+            if not relation.chunking:
+                frame = frame.coalesce(1 + merge.rows // SETTLED_ROWS)
+            outputs = write_frame(runtime, relation, merge.store, frame, signed=False)
     return _supersede(runtime, relation, merge, outputs)
 
 

@@ -13,6 +13,7 @@ from stepwell.errors import (
     CancelledError,
     CardinalityError,
     DataFileError,
+    NotNullError,
     Place,
     QueryError,
     SqlSyntaxError,
@@ -21,9 +22,19 @@ from stepwell.errors import (
     nearest,
 )
 from stepwell.files import HIDDEN_PREFIX
+from stepwell.relations import Relation
 from stepwell.sql import Composition
 
 CARDINALITY = "stepwell: two source rows change one target row"
+
+
+_NULL = "stepwell: NULL in column"
+
+
+def null_message(relation: Relation, column: str) -> str:
+    """What a task says when it meets a NULL where none may be, as it stands inside a SQL string."""
+    text = f'{_NULL} "{column}" of {relation.kind} "{relation.name}"'
+    return text.replace("\\", "\\\\").replace("'", "\\'")
 
 
 @contextmanager
@@ -89,6 +100,9 @@ def _shape(
         )
     if condition == "PARSE_SYNTAX_ERROR":
         return SqlSyntaxError(message, place=place)
+    if _NULL in message:
+        where = re.search(rf"{_NULL} (.*)", message)
+        return NotNullError(f"column {where.group(1) if where else ''} must not be NULL", place=place)
     if CARDINALITY in message:
         return CardinalityError(
             "two rows of the source match one row of the target",

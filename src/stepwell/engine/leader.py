@@ -17,6 +17,7 @@ from stepwell.catalog import barriers, control, leases, writes
 from stepwell.engine import compaction
 from stepwell.engine.barrier import recover, run_barrier
 from stepwell.engine.runtime import Runtime
+from stepwell.engine.vacuum import vacuum
 from stepwell.epochs import Epoch
 from stepwell.errors import FencedError, StepwellError, WarehouseError
 from stepwell.relations import RelationId
@@ -25,21 +26,23 @@ LEASE = 10_000_000
 """How long a lease lasts without a heartbeat, in microseconds."""
 
 _POLL = 0.02
+_TIDY = 1800.0
+"""Seconds between the vacuums that the loop does by itself."""
 
 
 class Leader:
     """This process's part in the barrier loop."""
 
-    def __init__(self, runtime: Runtime, interval: Callable[[], int]) -> None:
-        """`interval` tells how long to wait between barriers nobody asked for, in microseconds; 0 for never."""
+    def __init__(self, runtime: Runtime, setting: Callable[[str], int]) -> None:
+        """`setting` tells the database's settings, in microseconds."""
         self._runtime = runtime
-        self._interval = interval
+        self._setting = setting
+        self._tidy_at = time.monotonic() + _TIDY
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{_started_at(os.getpid())}"
         self._term: int | None = None
         self._changed = threading.Condition()
         self._wanted: int = 0
         self._readable: int = 0
-        self._stopping = False
         self._failure: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._heart: threading.Thread | None = None
@@ -100,7 +103,7 @@ class Leader:
 
     def interval_changed(self) -> None:
         """Look at the barrier interval again; with one, the loop must run even while nobody waits."""
-        if self._interval() and self._term is None:
+        if self._setting("barrier_interval") and self._term is None:
             self._take_lease()
         self._notify()
 
@@ -112,7 +115,7 @@ class Leader:
 
     def stop(self) -> None:
         """End the loop and give the lease back."""
-        self._stopping = True
+        self._runtime.stopping.set()
         self._notify()
         if self._thread is not None:
             self._thread.join()
@@ -156,19 +159,22 @@ class Leader:
     def _loop(self, term: int) -> None:
         recovered = False
         due = time.monotonic()
-        while not self._stopping and self._term == term:
+        while not self._runtime.stopping.is_set() and self._term == term:
             try:
                 if not recovered:
                     recover(self._runtime, term)
                     with self._runtime.catalog.read() as tx:
                         self._arrived(control.look(tx).readable_epoch)
                     recovered = True
-                interval = self._interval() / 1_000_000
+                interval = self._setting("barrier_interval") / 1_000_000
                 if self._wait_for_work(due if interval else None):
                     self._run(term)
                     due = time.monotonic() + interval
                 elif interval and time.monotonic() >= due:
                     due = time.monotonic() + interval
+                if time.monotonic() >= self._tidy_at:
+                    self._tidy_at = time.monotonic() + _TIDY
+                    vacuum(self._runtime, self._setting("retention"))
             except FencedError as error:
                 self._fail(error)
                 self._lose(term)
@@ -181,10 +187,10 @@ class Leader:
         """Sleep until somebody asks for a barrier, or one is due and has something to do."""
         with self._changed:
             timeout = 0.25 if due is None else max(0.0, min(0.25, due - time.monotonic()))
-            if self._wanted <= self._readable and not self._stopping:
+            if self._wanted <= self._readable and not self._runtime.stopping.is_set():
                 self._changed.wait(timeout)
-            if self._stopping or self._wanted > self._readable:
-                return not self._stopping
+            if self._runtime.stopping.is_set() or self._wanted > self._readable:
+                return not self._runtime.stopping.is_set()
         with self._runtime.catalog.read() as tx:
             if barriers.has_requests(tx):
                 return True
@@ -194,7 +200,7 @@ class Leader:
         epoch, changed = run_barrier(self._runtime, term)
         self._arrived(epoch)
         for relation in changed:
-            compaction.merge_small(self._runtime, relation)
+            self._tidy(relation, compaction.merge_small)
         self._compact_in_background(changed)
 
     def _arrived(self, epoch: Epoch) -> None:
@@ -215,18 +221,24 @@ class Leader:
 
     def _compact(self, heavy: list[RelationId]) -> None:
         for relation in heavy:
-            if self._stopping:
+            if self._runtime.stopping.is_set():
                 return
-            try:
-                compaction.compact(self._runtime, relation)
-            except StepwellError as error:  # the next barrier tries again; nothing depends on it
-                self._runtime.notes.append(f"compaction of relation {relation} failed: {error.message}")
+            self._tidy(relation, compaction.compact)
+
+    def _tidy(self, relation: RelationId, compact: Callable[[Runtime, RelationId], bool]) -> None:
+        """Compact; nothing depends on it, so whatever goes wrong is noted, and the next barrier tries again."""
+        try:
+            compact(self._runtime, relation)
+        except Exception as error:
+            self._runtime.notes.append(f"compaction of relation {relation} failed: {_first_line(error)}")
 
     def _beat(self, term: int) -> None:
-        while not self._stopping and self._term == term:
+        while not self._runtime.stopping.is_set() and self._term == term:
             with self._changed:
-                self._changed.wait_for(lambda: self._stopping or self._term != term, timeout=LEASE / 3_000_000)
-            if self._stopping or self._term != term:
+                self._changed.wait_for(
+                    lambda: self._runtime.stopping.is_set() or self._term != term, timeout=LEASE / 3_000_000
+                )
+            if self._runtime.stopping.is_set() or self._term != term:
                 return
             with self._runtime.catalog.write() as tx:
                 kept = leases.renew(tx, term, self._runtime.clock.now() + LEASE)
@@ -247,7 +259,7 @@ class Leader:
 
     def _pause(self) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self._stopping or self._wanted > self._readable, timeout=1)
+            self._changed.wait_for(lambda: self._runtime.stopping.is_set() or self._wanted > self._readable, timeout=1)
 
 
 def _first_line(error: BaseException) -> str:

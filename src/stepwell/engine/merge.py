@@ -19,7 +19,7 @@ from stepwell.errors import SqlSyntaxError, StepwellError, UnsupportedError
 from stepwell.files import DIFF, ROW_ID, ROW_VERSION
 from stepwell.relations import Column as RelationColumn
 from stepwell.relations import Relation
-from stepwell.sql import EXPRESSION, RELATION, Composition
+from stepwell.sql import EXPRESSION, RELATION, Composition, find_references
 from stepwell.sql.statements import Merge, MergeClause, MergeDelete, MergeInsert, MergeUpdate, Slice
 from stepwell.storage.types import to_spark
 from stepwell.types import quote
@@ -31,10 +31,10 @@ _MATCHED, _ALONE, _UNMATCHED = "matched", "not matched by source", "not matched"
 
 def stage_merge(runtime: Runtime, snapshot: Snapshot, relation: Relation, statement: Merge) -> RelationWrite:
     """Compute what MERGE changes."""
-    numbers = reserve(runtime, relation)
     with Binding(runtime, snapshot) as binding:
         pairs, values, reads, existing = _pairs(binding, snapshot, relation, statement)
-    pairs = _once(pairs.withColumn(NEW, numbers.next()), statement)
+    numbers = reserve(runtime, relation, reads=reads)
+    pairs = _once(numbers.added_to(pairs, NEW), statement)
     delta = _delta_of_target(relation, pairs, statement, values)
     inserts = [index for index, clause in enumerate(statement.clauses) if isinstance(clause.action, MergeInsert)]
     if inserts:
@@ -56,7 +56,8 @@ def _pairs(
 ) -> tuple[DataFrame, _Values, int, DataFrame]:
     """Target and source joined, with the number of the clause that applies and every value that it might need."""
     binding.bind(statement.source, RELATION)
-    source_name = statement.source_alias or statement.source.text.split(".")[-1].strip("`")
+    named = find_references(statement.source, RELATION)
+    source_name = statement.source_alias or (named[0].name.last if named else statement.source.text)
     if statement.source.text.startswith("(") and not statement.source_alias:
         raise SqlSyntaxError("a query as source needs a name", place=statement.source.place, hint="Write (…) AS s.")
     if statement.source_columns and not statement.source.text.startswith("("):

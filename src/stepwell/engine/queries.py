@@ -20,6 +20,10 @@ from stepwell.types import quote
 
 _LEFT_TO_SPARK = {"parquet", "csv", "json", "orc", "text", "binaryfile", "avro", "global_temp"}
 
+_SAMPLE = re.compile(
+    r"\s*(/\*.*?\*/\s*)?TABLESAMPLE\s*\([^)]*\)(\s*REPEATABLE\s*\(\s*\d+\s*\))?", re.IGNORECASE | re.DOTALL
+)
+
 
 class Binding:
     """Names in a text, bound to temporary views of what they mean. Leaving the block takes the views away again."""
@@ -51,7 +55,9 @@ class Binding:
                 view = self._view(reference)
             except StepwellError as error:
                 raise error.at(reference.name.slice.place) from None
-            self.replacements[reference.slice] = view + self._alias(reference)
+            where, sample = _with_sample(reference)
+            alias = "" if reference.aliased else f" AS {quote(reference.name.last)}"
+            self.replacements[where] = view + sample + alias
 
     def add_view(self, frame: DataFrame) -> str:
         """A temporary view of `frame`, for text of our own."""
@@ -102,10 +108,12 @@ class Binding:
             return Epoch(int(as_of.value))
         return self._snapshot.epoch_at(_moment(as_of.value, as_of.place))
 
-    def _alias(self, reference: Reference) -> str:
-        """The name a reference goes by in the rest of its query, unless it says so itself."""
-        sampled = re.match(r"\s*TABLESAMPLE\b", reference.slice.source[reference.slice.end :], re.IGNORECASE)
-        return "" if reference.aliased or sampled else f" AS {quote(reference.name.last)}"
+
+def _with_sample(reference: Reference) -> tuple[Slice, str]:
+    """What to replace: a TABLESAMPLE stands between a relation and its alias, so one of our own goes behind it."""
+    where = reference.slice
+    match = None if reference.aliased else _SAMPLE.match(where.source, where.end)
+    return (Slice(where.source, where.start, match.end()), match.group()) if match else (where, "")
 
 
 def run_query(runtime: Runtime, snapshot: Snapshot, text: Slice, prefix: str = "") -> DataFrame:

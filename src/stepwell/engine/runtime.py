@@ -23,6 +23,7 @@ class Runtime:
     spark: Spark
     logs: DeltaLogs
     publishing: threading.RLock = field(default_factory=threading.RLock)
+    stopping: threading.Event = field(default_factory=threading.Event)
     notes: list[str] = field(default_factory=list)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 

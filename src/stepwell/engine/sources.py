@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from stepwell.engine.failures import translated
 from stepwell.engine.runtime import Runtime
-from stepwell.errors import SqlSyntaxError, TypeMismatchError
+from stepwell.errors import DuplicateNameError, SqlSyntaxError, TypeMismatchError
 from stepwell.relations import Column, Relation
 from stepwell.storage.types import to_arrow
 from stepwell.types import Array, DataType, Map, Struct
@@ -20,11 +20,33 @@ from stepwell.types import Array, DataType, Map, Struct
 def source_frame(runtime: Runtime, relation: Relation, data: Any) -> tuple[DataFrame, list[Column], int]:
     """`data` as a DataFrame, the columns it fills in its order, and how many bytes it holds; -1 if that is unknown."""
     if isinstance(data, DataFrame):
-        return _adopt(runtime, data), [relation.column(name) for name in data.columns], -1
-    table = _arrow_table(relation, data)
-    columns = [relation.column(name) for name in table.column_names]
-    with translated():
-        return runtime.spark.session.createDataFrame(table), columns, int(table.nbytes)
+        return _adopt(runtime, data), _named(relation, data.columns), -1
+    try:
+        table = _arrow_table(relation, data)
+        columns = _named(relation, table.column_names)
+        with translated():
+            return runtime.spark.session.createDataFrame(table), columns, int(table.nbytes)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise TypeMismatchError(
+            f'this data cannot be inserted into table "{relation.name}"',
+            detail=str(error).splitlines()[0],
+            hint="Cast its columns to types that Spark has.",
+        ) from error
+
+
+def repeatable(data: Any) -> Any:
+    """`data` in a form that can be read again, should the insert have to be run again."""
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
+    return list(data) if isinstance(data, Iterator) else data
+
+
+def _named(relation: Relation, names: list[str]) -> list[Column]:
+    columns = [relation.column(name) for name in names]
+    for index, column in enumerate(columns):
+        if column in columns[:index]:
+            raise DuplicateNameError(f'column "{column.name}" is there twice', sqlstate="42701")
+    return columns
 
 
 def _adopt(runtime: Runtime, frame: DataFrame) -> DataFrame:

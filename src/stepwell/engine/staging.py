@@ -15,8 +15,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from stepwell.catalog import relations
-from stepwell.engine.failures import is_too_large
+from stepwell.engine.failures import is_too_large, null_message
 from stepwell.engine.runtime import Runtime
+from stepwell.errors import ConflictError
 from stepwell.failpoints import failpoint
 from stepwell.files import DIFF, ROW_ID, ROW_VERSION, NewFile, Store
 from stepwell.relations import Relation
@@ -30,28 +31,30 @@ SMALL_BYTES = 64 * 2**20
 TOUCH, SIGN, CHUNK = "_sw_touch", "_sw_sign", "_sw_chunk"
 
 _PARTITION = 1 << 33
-_BLOCK = _PARTITION << 11
-"""Row numbers reserved for a statement: Spark numbers the rows of each partition from a multiple of 2^33."""
+"""Spark numbers the rows of each partition from a multiple of this."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowNumbers:
-    """A reserved range of row numbers, [start, end)."""
+    """A reserved range of row numbers, [start, end), enough for `partitions` of Spark's."""
 
     start: int
     end: int
+    partitions: int
 
-    def next(self) -> Column:
-        """A number for each row, growing in the order of the rows."""
-        return F.lit(self.start) + F.monotonically_increasing_id()
+    def added_to(self, frame: DataFrame, name: str) -> DataFrame:
+        """`frame` with a number for each row in `name`, growing in the order of the rows."""
+        limited = frame.coalesce(self.partitions)
+        return limited.withColumn(name, F.lit(self.start) + F.monotonically_increasing_id())
 
 
-def reserve(runtime: Runtime, relation: Relation) -> RowNumbers:
-    """Row numbers for one statement; what it does not use goes back when it is acknowledged."""
+def reserve(runtime: Runtime, relation: Relation, *, reads: int = 0) -> RowNumbers:
+    """Row numbers for a statement that reads so much; what it does not use goes back when it is acknowledged."""
+    partitions = 64 if reads <= SMALL_BYTES else 2048
     with runtime.catalog.write() as tx:
-        start = relations.reserve_rows(tx, relation.id, _BLOCK)
+        start = relations.reserve_rows(tx, relation.id, partitions * _PARTITION)
     failpoint("reserve.after")
-    return RowNumbers(start, start + _BLOCK)
+    return RowNumbers(start, start + partitions * _PARTITION, partitions)
 
 
 def stage(
@@ -64,6 +67,7 @@ def stage(
     read_at: Position | None,
 ) -> RelationWrite:
     """Compute and write `delta`: the relation's columns, `_sw_id`, `_sw_ver` and, unless all are inserts, `_diff`."""
+    delta = _without_nulls(relation, delta)
     if reads <= SMALL_BYTES:
         try:
             with_touch = delta.withColumn(TOUCH, _touch(relation))
@@ -74,6 +78,17 @@ def stage(
         else:
             return _stage_batch(runtime, relation, batch, numbers, read_at)
     return _stage_large(runtime, relation, delta, numbers, read_at)
+
+
+def _without_nulls(relation: Relation, delta: DataFrame) -> DataFrame:
+    """Fail at the first NULL where none may be; a file's statistics do not tell for every type and length."""
+    required = [column.name for column in relation.columns if not column.nullable]
+    if not required:
+        return delta
+    checks = {
+        name: F.expr(f"coalesce({quote(name)}, raise_error('{null_message(relation, name)}'))") for name in required
+    }
+    return delta.withColumns(checks)
 
 
 def _stage_batch(
@@ -160,14 +175,27 @@ def discard(runtime: Runtime, write: RelationWrite) -> None:
         runtime.warehouse.delete(runtime.warehouse.path(write.relation, file.store, file.path))
 
 
+def require_files(runtime: Runtime, write: RelationWrite) -> None:
+    """Make sure that the files of a write are still there: a transaction may have been open for days."""
+    for file in write.files:
+        path = runtime.warehouse.path(write.relation, file.store, file.path)
+        if not runtime.warehouse.has(path):
+            raise ConflictError(
+                "what this transaction has written was cleaned away meanwhile",
+                detail=f'"{path}" is gone; a day after it is written, a file that nobody has committed may go.',
+                hint="Run it again.",
+            )
+
+
 def chunk_number(relation: Relation) -> Column:
     """The chunk each row belongs to; NULL without event time."""
     assert relation.chunking is not None
     column = relation.column(relation.chunking.column)
-    value = F.col(quote(column.name))
+    value = quote(column.name)
     if column.type in INSTANTS or column.type == DATE:
-        value = F.unix_micros(value.cast("timestamp"))
-    return F.floor(value / F.lit(relation.chunking.width)).cast("bigint")
+        value = f"unix_micros(CAST({value} AS TIMESTAMP))"
+    width = relation.chunking.width
+    return F.expr(f"CAST({value} AS BIGINT) DIV {width} - IF(CAST({value} AS BIGINT) % {width} < 0, 1, 0)")
 
 
 def _touch(relation: Relation) -> Column:

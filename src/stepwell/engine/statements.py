@@ -11,7 +11,7 @@ from stepwell.engine.merge import stage_merge
 from stepwell.engine.queries import Binding, plain_name
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.snapshots import Snapshot
-from stepwell.engine.sources import source_frame
+from stepwell.engine.sources import repeatable, source_frame
 from stepwell.engine.staging import SMALL_BYTES
 from stepwell.engine.system import SYSTEM_NAMESPACE
 from stepwell.engine.updates import stage_delete, stage_update
@@ -49,6 +49,7 @@ def stage_statement(runtime: Runtime, statement: Dml) -> Staging:
 
 def stage_data(runtime: Runtime, table: str, data: Any) -> Staging:
     """How to insert what a program hands in."""
+    data = repeatable(data)
 
     def run(snapshot: Snapshot) -> RelationWrite:
         relation = snapshot.relation(table)

@@ -11,6 +11,7 @@ from stepwell.engine.queries import Binding
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.snapshots import Snapshot
 from stepwell.engine.staging import reserve, signed, stage
+from stepwell.engine.upsert import NEW
 from stepwell.errors import StepwellError, UnsupportedError
 from stepwell.files import DIFF, ROW_ID, ROW_VERSION
 from stepwell.relations import Relation
@@ -31,7 +32,6 @@ def stage_update(runtime: Runtime, snapshot: Snapshot, relation: Relation, state
                 hint="DELETE the row and INSERT it with its new key.",
             )
     names = [column.name for column in relation.columns]
-    numbers = reserve(runtime, relation)
     with Binding(runtime, snapshot) as binding:
         for each in statement.assignments:
             binding.bind(each.value, EXPRESSION)
@@ -43,9 +43,10 @@ def stage_update(runtime: Runtime, snapshot: Snapshot, relation: Relation, state
             text.add(", (").add_slice(each.value, binding.replacements).add(f") AS _sw_set_{index}")
         text.add(f" FROM {target} AS {quote(statement.alias or relation.name)}")
         if statement.condition:
-            text.add(" WHERE ").add_slice(statement.condition, binding.replacements)
+            text.add(" WHERE (").add_slice(statement.condition, binding.replacements).add(")")
         found = binding.run(text)
         reads = binding.bytes + content.bytes
+    numbers = reserve(runtime, relation, reads=reads)
     new = {name: F.col(quote(name)) for name in names}
     for index, (column, each) in enumerate(zip(columns, statement.assignments, strict=True)):
         field = found.schema[f"_sw_set_{index}"]
@@ -53,12 +54,12 @@ def stage_update(runtime: Runtime, snapshot: Snapshot, relation: Relation, state
             new[column.name] = assigned(F.col(field.name), field.dataType, column, relation)
         except StepwellError as error:
             raise error.at(each.value.place) from None
-    numbered = found.withColumn("_sw_new", numbers.next())
+    numbered = numbers.added_to(found, NEW)
     changed = differs([(F.col(quote(column.name)), new[column.name], column) for column in columns])
     delta = signed(
         [
             (F.lit(-1), [F.col(quote(name)) for name in names], F.col(ROW_ID), F.col(ROW_VERSION)),
-            (F.lit(1), [new[name] for name in names], F.col(ROW_ID), F.col("_sw_new")),
+            (F.lit(1), [new[name] for name in names], F.col(ROW_ID), F.col(NEW)),
         ],
         names,
         numbered.where(changed),
@@ -71,7 +72,6 @@ def stage_delete(
     runtime: Runtime, snapshot: Snapshot, relation: Relation, alias: str | None, condition: Slice | None
 ) -> RelationWrite:
     """Compute the rows that DELETE takes back; all of them without a condition."""
-    numbers = reserve(runtime, relation)
     with Binding(runtime, snapshot) as binding:
         binding.bind(condition, EXPRESSION)
         content = snapshot.content(relation)
@@ -79,9 +79,10 @@ def stage_delete(
         name = quote(alias or relation.name)
         text = Composition().add(f"SELECT {name}.* FROM {target} AS {name}")
         if condition:
-            text.add(" WHERE ").add_slice(condition, binding.replacements)
+            text.add(" WHERE (").add_slice(condition, binding.replacements).add(")")
         found = binding.run(text)
         reads = binding.bytes + content.bytes
+    numbers = reserve(runtime, relation, reads=reads)
     delta = found.withColumn(DIFF, F.lit(-1).cast("bigint"))
     with translated(text):
         return stage(runtime, relation, delta, numbers, reads=reads, read_at=snapshot.position)

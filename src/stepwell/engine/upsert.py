@@ -23,19 +23,21 @@ def stage_insert(
     runtime: Runtime, snapshot: Snapshot, relation: Relation, rows: DataFrame, *, reads: int
 ) -> RelationWrite:
     """Put `rows`, which have the table's columns, into the table."""
-    numbers = reserve(runtime, relation)
+    numbers = reserve(runtime, relation, reads=reads)
     if not relation.key:
-        plain = rows.withColumn(ROW_ID, numbers.next())
+        plain = numbers.added_to(rows, ROW_ID)
         return stage(runtime, relation, plain, numbers, reads=reads, read_at=None)
     content = snapshot.content(relation)
-    last = last_of_each_key(relation, rows.withColumn(NEW, numbers.next()))
+    last = last_of_each_key(relation, numbers.added_to(rows, NEW))
     if not content.files:
         fresh = last.withColumnRenamed(NEW, ROW_ID)
         return stage(runtime, relation, fresh, numbers, reads=reads, read_at=snapshot.position)
     if reads <= SMALL_BYTES:
         # Computed once, so that its keys can be written into the read of what is there.
         batch = last.toArrow()
-        last = runtime.spark.session.createDataFrame(batch)
+        read_back = runtime.spark.session.createDataFrame(batch)
+        casts = [f"CAST({quote(each.name)} AS {each.type}) AS {quote(each.name)}" for each in relation.columns]
+        last = read_back.selectExpr(*casts, NEW)
         existing = _with_keys(snapshot, relation, content, batch.column(relation.key[0]).to_pylist())
     else:
         existing = snapshot.rows(relation, content)

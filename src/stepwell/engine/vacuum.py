@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from stepwell.catalog import barriers, files, pins, relations, writes
+from stepwell.catalog import barriers, control, files, pins, relations, writes
 from stepwell.engine.runtime import Runtime
 from stepwell.failpoints import failpoint
 from stepwell.files import Store
 from stepwell.plan import oldest_kept, removable
 from stepwell.plan.retention import LAZY_READERS
 
+ORPHANS = 86_400_000_000
+"""A file that the catalog does not know may be one that a long statement is about to tell it of: it has a day."""
+
 
 def vacuum(runtime: Runtime, retention: int, *, lazy_readers: int = LAZY_READERS) -> int:
     """Remove what no epoch within `retention`, no pin and no reader of the last hour can need; how many files."""
     now = runtime.clock.now()
     with runtime.catalog.write() as tx:
+        control.lock(tx)
         pinned = pins.pinned(tx)
         oldest = oldest_kept(barriers.readable(tx), pinned, now, retention)
         gone = []
@@ -42,7 +46,7 @@ def vacuum(runtime: Runtime, retention: int, *, lazy_readers: int = LAZY_READERS
         runtime.logs.forget(id_)
         runtime.warehouse.delete_folder(f"{runtime.warehouse.root}/data/{id_}")
     failpoint("vacuum.deleted")
-    return len(gone) + len(clean_orphans(runtime, older_than=lazy_readers))
+    return len(gone) + len(clean_orphans(runtime, older_than=ORPHANS))
 
 
 def clean_orphans(runtime: Runtime, *, older_than: int) -> list[str]:

@@ -5,12 +5,13 @@ assigned to a column. Nothing here reads a clock, a catalog, a disk or a DataFra
 """
 
 from stepwell.plan.assignment import check_assignment
-from stepwell.plan.compaction import Fold, Merge, choose_fold, choose_merge
+from stepwell.plan.compaction import SETTLED_ROWS, Fold, Merge, choose_fold, choose_merge
 from stepwell.plan.content import Content, changes_between, content_at, needs_consolidation
 from stepwell.plan.publication import Publication, plan_publication
 from stepwell.plan.retention import oldest_kept, removable
 
 __all__ = [
+    "SETTLED_ROWS",
     "Content",
     "Fold",
     "Merge",

@@ -16,6 +16,7 @@ from stepwell.types import (
     INSTANTS,
     INTEGERS,
     STRING,
+    VOID,
     Array,
     DataType,
     Decimal,
@@ -25,9 +26,9 @@ from stepwell.types import (
 )
 
 
-def check_assignment(column: Column, type_: DataType | None, table: str) -> None:
-    """Refuse to put a `type_` into `column`; None is the type of a bare NULL, which fits everywhere."""
-    if type_ is None or _fits(type_, column.type):
+def check_assignment(column: Column, type_: DataType, table: str) -> None:
+    """Refuse to put a `type_` into `column` unless it fits."""
+    if _fits(type_, column.type):
         return
     raise TypeMismatchError(
         f'column "{column.name}" of table "{table}" is {column.type}, and the value is {type_}',
@@ -36,7 +37,7 @@ def check_assignment(column: Column, type_: DataType | None, table: str) -> None
 
 
 def _fits(source: DataType, target: DataType) -> bool:
-    if source == target:
+    if source in (target, VOID):
         return True
     match source, target:
         case Array(a), Array(b):

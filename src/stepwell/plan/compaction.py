@@ -55,17 +55,29 @@ def tier(file: DataFile) -> int:
     return level
 
 
-def choose_merge(files: Iterable[DataFile], epoch: Epoch) -> Merge | None:
-    """The next merge of one relation's files that are content at `epoch` and stay so, smallest first."""
-    groups: dict[tuple[int, Store, bool], list[DataFile]] = defaultdict(list)
+def choose_merge(files: Iterable[DataFile], epoch: Epoch, chunk_width: int | None = None) -> Merge | None:
+    """The next merge of one relation's files that are content at `epoch` and stay so, smallest first.
+
+    Files that lie within one chunk are merged with their like only: a large merge is written a file a chunk, and must
+    never be offered its own outputs again.
+    """
+    groups: dict[tuple[int, Store, bool, int | None], list[DataFile]] = defaultdict(list)
     for file in files:
         if file.until_epoch is None and file.last_epoch <= epoch and file.statistics.rows < SETTLED_ROWS:
-            groups[tier(file), file.store, file.logged].append(file)
-    for (_, store, _), members in sorted(groups.items(), key=lambda item: item[0][0]):
+            groups[tier(file), file.store, file.logged, _chunk(file, chunk_width)].append(file)
+    for (_, store, *_), members in sorted(groups.items(), key=lambda item: item[0][0]):
         if len(members) >= _FAN_IN[store]:
             members.sort(key=lambda file: (file.from_epoch, file.id))
             return Merge(store, tuple(members))
     return None
+
+
+def _chunk(file: DataFile, width: int | None) -> int | None:
+    """The chunk that a plain file lies within, None if it spans several; changes are read as a whole."""
+    first, last = file.statistics.time_min, file.statistics.time_max
+    if width is None or first is None or last is None or file.store == Store.CHANGES:
+        return None
+    return first // width if first // width == last // width else None
 
 
 def choose_fold(files: Iterable[DataFile], epoch: Epoch, *, now: bool = False) -> Fold | None:

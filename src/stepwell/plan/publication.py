@@ -30,7 +30,7 @@ def plan_publication(
     None where the Delta log is right already, or cannot be at this epoch. `at` is the epoch it stands at.
     """
     files = list(content)
-    if any(file.store == Store.CHANGES for file in files):
+    if any(file.store == Store.CHANGES or file.last_epoch > epoch for file in files) or (at is not None and epoch < at):
         return None
     wanted, there = {file.id: file for file in files}, {file.id: file for file in published}
     adds = tuple(file for id_, file in sorted(wanted.items()) if id_ not in there)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stepwell.errors import UnsupportedError
 from stepwell.sql.cursor import Cursor
 from stepwell.sql.statements import (
     Assignment,
@@ -36,7 +37,7 @@ def parse_update(cursor: Cursor) -> Update:
     table = cursor.name("a table")
     alias = _alias(cursor, "SET")
     cursor.expect("SET")
-    assignments = _assignments(cursor, "WHERE", "FROM")
+    assignments = _assignments(cursor, {table.last, alias or table.last}, "WHERE")
     condition = cursor.rest("a condition") if cursor.accept("WHERE") else None
     cursor.finish()
     return Update(table, alias, assignments, condition)
@@ -76,14 +77,14 @@ def parse_merge(cursor: Cursor) -> Merge:
     condition = cursor.slice_until("WHEN", what="a condition")
     clauses: list[MergeClause] = []
     while (token := cursor.token) is not None and cursor.accept("WHEN"):
-        clauses.append(_merge_clause(cursor, token.start))
+        clauses.append(_merge_clause(cursor, token.start, {table.last, alias or table.last}))
     if not clauses:
         raise cursor.unexpected("WHEN MATCHED or WHEN NOT MATCHED")
     cursor.finish()
     return Merge(table, alias, source, source_alias, source_columns, condition, tuple(clauses))
 
 
-def _merge_clause(cursor: Cursor, start: int) -> MergeClause:
+def _merge_clause(cursor: Cursor, start: int, target: set[str]) -> MergeClause:
     pairs = "matched"
     if cursor.accept("NOT"):
         pairs = "not matched"
@@ -95,11 +96,11 @@ def _merge_clause(cursor: Cursor, start: int) -> MergeClause:
             cursor.expect("TARGET")
     condition = cursor.slice_until("THEN", what="a condition") if cursor.accept("AND") else None
     cursor.expect("THEN")
-    action = _merge_action(cursor, pairs)
+    action = _merge_action(cursor, pairs, target)
     return MergeClause(pairs, condition, action, Slice(cursor.source, start, cursor.tokens[cursor.index - 1].end))
 
 
-def _merge_action(cursor: Cursor, pairs: str) -> MergeAction:
+def _merge_action(cursor: Cursor, pairs: str, target: set[str]) -> MergeAction:
     if pairs == "not matched":
         cursor.expect("INSERT")
         if cursor.accept("*"):
@@ -116,13 +117,20 @@ def _merge_action(cursor: Cursor, pairs: str) -> MergeAction:
     cursor.expect("UPDATE", "SET")
     if pairs == "matched" and cursor.accept("*"):
         return MergeUpdate(None)
-    return MergeUpdate(_assignments(cursor, "WHEN"))
+    return MergeUpdate(_assignments(cursor, target, "WHEN"))
 
 
-def _assignments(cursor: Cursor, *until: str) -> tuple[Assignment, ...]:
+def _assignments(cursor: Cursor, target: set[str], *until: str) -> tuple[Assignment, ...]:
+    """`column = value, …`; a column may be qualified by one of the names that the target goes by."""
     found: list[Assignment] = []
     while not found or cursor.accept(","):
         name = cursor.name("a column")
+        if len(name.parts) > 1 and name.parts[-2].lower() not in {each.lower() for each in target}:
+            raise UnsupportedError(
+                f'"{name}" is no column of the target',
+                place=name.slice.place,
+                hint="A field of a struct cannot be assigned alone: assign the whole with named_struct(…).",
+            )
         last = Slice(cursor.source, name.slice.end - _width(cursor), name.slice.end)
         cursor.expect("=")
         found.append(Assignment(last, cursor.slice_until(",", *until, what="a value")))

@@ -144,6 +144,6 @@ def _parse(text: str) -> exp.Expr | None:
     for level in (ErrorLevel.IMMEDIATE, ErrorLevel.IGNORE):
         try:
             return sqlglot.parse_one(text, read="spark", error_level=level)
-        except SqlglotError:
+        except (SqlglotError, RecursionError):
             continue
     return None

@@ -24,6 +24,12 @@ class Slice:
         return self.source[self.start : self.end]
 
     @property
+    def unquoted(self) -> str:
+        """The name that a quoted or plain identifier means."""
+        quoted = self.text.startswith("`")
+        return self.text[1:-1].replace("``", "`") if quoted else self.text
+
+    @property
     def place(self) -> Place:
         return Place(self.source, self.start, self.end)
 

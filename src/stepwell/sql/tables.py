@@ -158,7 +158,7 @@ def _resolve_key(key: tuple[Slice, ...], columns: dict[str, Column]) -> tuple[st
 
 
 def _column(where: Slice, columns: dict[str, Column]) -> Column:
-    name = where.text.strip("`")
+    name = where.unquoted
     if name.lower() not in columns:
         raise UndefinedColumnError(
             f'column "{name}" does not exist',
@@ -174,7 +174,7 @@ def _parse_watermark(cursor: Cursor) -> tuple[Slice, int | None, str | None]:
     _, where = cursor.identifier("a column")
     cursor.expect("AS")
     again, place = cursor.identifier("the same column")
-    if again.lower() != where.text.strip("`").lower():
+    if again.lower() != where.unquoted.lower():
         raise SqlSyntaxError("a watermark follows its own column", place=place.place, hint=f"Write {where.text} - …")
     if not cursor.accept("-"):
         return where, 0, None

@@ -47,18 +47,26 @@ _SWALLOWING = {TokenType.COMMAND, TokenType.EXECUTE, TokenType.FETCH, TokenType.
 
 def tokenize(text: str, start: int = 0) -> list[Token]:
     """The tokens of `text[start:]`; comments are gone, places count from the beginning of `text`."""
+    tokens: list[Token] = []
+    at: int | None = start
+    while at is not None:
+        at = _tokenize_from(text, at, tokens)
+    return tokens
+
+
+def _tokenize_from(text: str, start: int, tokens: list[Token]) -> int | None:
+    """Add tokens up to the first that swallows what follows it, and say where to go on behind that one."""
     try:
         raw = sqlglot.tokenize(text[start:], read="spark")
     except TokenError as error:
         raise _unfinished(text, start) from error
-    tokens: list[Token] = []
     for index, token in enumerate(raw):
         begins, ends = token.start + start, token.end + start + 1
         tokens.extend(_split(token.token_type, token.text, text, begins, ends))
         swallowed = token.token_type in _SWALLOWING and raw[index + 1 : index + 2]
         if swallowed and swallowed[0].token_type == TokenType.STRING and text[swallowed[0].start + start] not in "'\"":
-            return tokens + tokenize(text, ends)
-    return tokens
+            return ends
+    return None
 
 
 def _split(type_: TokenType, value: str, text: str, start: int, end: int) -> Iterator[Token]:

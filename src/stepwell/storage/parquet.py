@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stepwell.errors import DataFileError, NotNullError
+from stepwell.errors import DataFileError
 from stepwell.failpoints import failpoint
 from stepwell.files import DIFF, ROW_EPOCH, ROW_ID, ROW_VERSION, DataFile, FileStatistics, NewFile, Store
 from stepwell.relations import Relation
+from stepwell.storage.types import to_arrow
 from stepwell.storage.warehouse import Warehouse, write_failed
 from stepwell.types import DATE, INSTANTS, INTEGERS, STRING
 
@@ -42,17 +43,11 @@ def write_batch(warehouse: Warehouse, relation: Relation, store: Store, path: st
 
 
 def inspect(warehouse: Warehouse, relation: Relation, store: Store, path: str, retracted: int = 0) -> NewFile:
-    """What the footer of a file written says, once no column of it breaks a promise of its relation."""
+    """What the footer of a written file says."""
     where = warehouse.path(relation.id, store, path)
     with warehouse.open_input(where) as source:
         footer = pq.read_metadata(source)
     columns = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
-    for column in relation.columns:
-        if not column.nullable and column.name in columns and _nulls(footer, columns[column.name]):
-            raise NotNullError(
-                f'column "{column.name}" of table "{relation.name}" must not be NULL',
-                detail="It is part of the primary key." if column.name in relation.key else None,
-            )
     time: tuple[int | None, int | None] = (None, None)
     key: tuple[int | str | None, int | str | None] = (None, None)
     if relation.chunking and relation.chunking.column in columns:
@@ -80,12 +75,19 @@ def concatenate(
     tables = []
     for file in inputs:
         table = read_batch(warehouse, file)
+        table = table.cast(_as_defined(relation, table.schema))
         if ROW_EPOCH not in table.schema.names:
             table = table.append_column(
                 pa.field(ROW_EPOCH, pa.int64()), pa.array([int(file.from_epoch)] * table.num_rows, pa.int64())
             )
         tables.append(table)
     return write_batch(warehouse, relation, store, path, pa.concat_tables(tables, promote_options="default"))
+
+
+def _as_defined(relation: Relation, schema: pa.Schema) -> pa.Schema:
+    """A file's schema with the relation's own types: Spark and Arrow may have written the same column differently."""
+    types = {column.name: to_arrow(column.type) for column in relation.columns}
+    return pa.schema([field.with_type(types.get(field.name, field.type)) for field in schema])
 
 
 def read_batch(warehouse: Warehouse, file: DataFile) -> pa.Table:
@@ -114,14 +116,6 @@ def _bloom_filters(relation: Relation, batch: pa.Table) -> dict[str, dict[str, f
     if batch.num_rows < ROW_GROUP:
         return None
     return {name: {"ndv": ROW_GROUP, "fpp": 0.01} for name in relation.key} or None
-
-
-def _nulls(footer: pq.FileMetaData, column: int) -> bool:
-    for group in range(footer.num_row_groups):
-        statistics = footer.row_group(group).column(column).statistics
-        if statistics is None or not statistics.has_null_count or statistics.null_count:
-            return True
-    return False
 
 
 def _range(footer: pq.FileMetaData, column: int, *, raw: bool) -> tuple[int | str | None, int | str | None]:

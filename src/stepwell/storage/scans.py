@@ -105,7 +105,8 @@ def _row_epoch(session: SparkSession, warehouse: Warehouse, files: Sequence[Data
         return read.withColumn(EPOCH, F.col(ROW_EPOCH))
     if len(epochs) == 1:
         return read.withColumn(EPOCH, F.coalesce(F.col(ROW_EPOCH), F.lit(epochs.pop()).cast("bigint")))
-    names = [(path.rsplit("/", 1)[-1], epoch) for path, epoch in single.items()]
+    # One write may give the same name to files in several folders; they are of one epoch, so the name is enough.
+    names = sorted({path.rsplit("/", 1)[-1]: epoch for path, epoch in single.items()}.items())
     schema = StructType([StructField("_sw_file", read.select("_metadata.file_name").schema[0].dataType),
                          StructField("_sw_file_epoch", LongType())])  # fmt: skip
     known = F.broadcast(session.createDataFrame(names, schema))

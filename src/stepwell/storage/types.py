@@ -55,19 +55,19 @@ def to_spark(type_: DataType) -> spark.DataType:
             return spark.StructType([spark.StructField(name, to_spark(field)) for name, field in fields])
 
 
-def from_spark(type_: spark.DataType) -> DataType | None:
-    """Our name for Spark's type, None for that of a bare NULL, or an error if it cannot be stored."""
+def from_spark(type_: spark.DataType) -> DataType:
+    """Our name for Spark's type, or an error if it cannot be stored."""
     match type_:
         case spark.NullType():
-            return None
+            return ours.VOID
         case spark.DecimalType():
             return Decimal(type_.precision, type_.scale)
         case spark.ArrayType():
-            return Array(from_spark(type_.elementType) or ours.STRING)
+            return Array(from_spark(type_.elementType))
         case spark.MapType():
-            return Map(from_spark(type_.keyType) or ours.STRING, from_spark(type_.valueType) or ours.STRING)
+            return Map(from_spark(type_.keyType), from_spark(type_.valueType))
         case spark.StructType():
-            return Struct(tuple((field.name, from_spark(field.dataType) or ours.STRING) for field in type_.fields))
+            return Struct(tuple((field.name, from_spark(field.dataType)) for field in type_.fields))
         case spark.StringType():
             return ours.STRING
     found = _OURS.get(type(type_))
