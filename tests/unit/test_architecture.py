@@ -24,6 +24,7 @@ LAYERS: dict[str, set[str]] = {
     "engine": NOUNS | {"sql", "plan", "catalog", "storage"},
     "database": NOUNS | {"sql", "plan", "catalog", "storage", "engine"},
     "bench": NOUNS | {"sql", "plan", "catalog", "storage", "engine", "database"},
+    "slt": NOUNS | {"sql", "plan", "catalog", "storage", "engine", "database"},
     "cli": NOUNS | {"sql", "plan", "catalog", "storage", "engine", "database", "bench"},
 }
 MAY_IMPORT_SPARK = {"engine", "storage", "bench"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -90,16 +91,28 @@ def _as_defined(relation: Relation, schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_type(types.get(field.name, field.type)) for field in schema])
 
 
-def read_batch(warehouse: Warehouse, file: DataFile) -> pa.Table:
-    """The whole of a small file."""
+def read_batch(warehouse: Warehouse, file: DataFile, columns: list[str] | None = None) -> pa.Table:
+    """The whole of a small file, or some columns of it."""
     where = warehouse.path(file.relation, file.store, file.path)
     try:
         with warehouse.open_input(where) as source:
-            return pq.ParquetFile(source).read()
+            return pq.ParquetFile(source).read(columns)
     except FileNotFoundError as error:
         raise missing(where) from error
     except (pa.ArrowException, OSError) as error:
         raise DataFileError(f'the data file "{where}" is damaged', detail=str(error).splitlines()[0]) from error
+
+
+@lru_cache(maxsize=1024)
+def retracted_versions(warehouse: Warehouse, file: DataFile) -> tuple[int, ...]:
+    """The versions that a file of changes takes back. Files never change, so once read is read for good."""
+    batch = read_batch(warehouse, file, [DIFF, ROW_ID, ROW_VERSION])
+    ids = batch.column(ROW_ID).to_pylist()
+    versions = batch.column(ROW_VERSION).to_pylist() if ROW_VERSION in batch.schema.names else ids
+    diffs = batch.column(DIFF).to_pylist()
+    return tuple(
+        id_ if version is None else version for id_, version, diff in zip(ids, versions, diffs, strict=True) if diff < 0
+    )
 
 
 def missing(path: str) -> DataFileError:

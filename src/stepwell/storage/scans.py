@@ -13,7 +13,7 @@ from stepwell.epochs import Epoch
 from stepwell.files import DIFF, EPOCH, ROW_EPOCH, ROW_ID, ROW_VERSION, DataFile, Store
 from stepwell.plan import Content
 from stepwell.relations import Relation
-from stepwell.storage.parquet import missing
+from stepwell.storage.parquet import missing, retracted_versions
 from stepwell.storage.types import spark_schema
 from stepwell.storage.warehouse import Warehouse
 
@@ -26,22 +26,29 @@ _HIDDEN = StructType(
 )
 _SIGNED = StructType([*_HIDDEN.fields, StructField(DIFF, LongType())])
 
+_LITERALS = 5_000
+"""Up to this many retracted versions are written into the query: a set of numbers saves a job and a join."""
+
 _BROADCAST_ROWS = 2_000_000
 
 
 def scan_content(session: SparkSession, warehouse: Warehouse, relation: Relation, content: Content) -> DataFrame:
     """A relation's rows with `_sw_id` and `_sw_ver`: every version inserted, less every version retracted."""
     columns = [column.name for column in relation.columns] + [ROW_ID, ROW_VERSION]
-    rows = _read(session, warehouse, relation, content.rows, content.upto)
+    inserted = _resolved(_read(session, warehouse, relation, content.rows, content.upto)).select(*_quoted(columns))
     if not content.changes:
-        return _resolved(rows).select(*_quoted(columns))
+        return inserted
     changes = _resolved(_read(session, warehouse, relation, content.changes, content.upto))
+    if any(file.statistics.inserted for file in content.changes):
+        new = changes.where(F.col(DIFF) > 0).select(*_quoted(columns))
+        inserted = inserted.union(new) if content.rows else new
+    count = sum(file.statistics.retracted for file in content.changes)
+    if count <= _LITERALS and content.upto is None:
+        versions = sorted(version for file in content.changes for version in retracted_versions(warehouse, file))
+        return inserted.where(f"{ROW_VERSION} NOT IN ({', '.join(map(str, versions))})") if versions else inserted
     retracted = changes.where(F.col(DIFF) < 0).select(ROW_VERSION)
-    if sum(file.statistics.retracted for file in content.changes) < _BROADCAST_ROWS:
+    if count <= _BROADCAST_ROWS:
         retracted = F.broadcast(retracted)
-    inserted = changes.where(F.col(DIFF) > 0).select(*_quoted(columns))
-    if content.rows:
-        inserted = _resolved(rows).select(*_quoted(columns)).union(inserted)
     return inserted.join(retracted, ROW_VERSION, "left_anti").select(*_quoted(columns))
 
 

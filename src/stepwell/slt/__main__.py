@@ -1,0 +1,41 @@
+"""`python -m stepwell.slt FILE… [--rewrite]`: a line for each record that fails, totals, exit 1 on failures."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from stepwell.database import connect
+from stepwell.errors import StepwellError
+from stepwell.slt.runner import rewrite, run_file
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--rewrite", "rewriting", is_flag=True, help="Write what came out in the place of what was expected.")
+@click.option("--label", "labels", multiple=True, help="Labels for onlyif and skipif, besides stepwell.")
+def main(files: tuple[Path, ...], rewriting: bool, labels: tuple[str, ...]) -> None:
+    """Run scenario files, each in a warehouse of its own."""
+    ran = failed = 0
+    for path in files:
+        with tempfile.TemporaryDirectory(prefix="stepwell-slt-") as folder, connect(Path(folder) / "w") as database:
+            try:
+                outcome = run_file(path, database, labels=frozenset({"stepwell", *labels}))
+            except StepwellError as error:
+                click.echo(f"{path}: {error.message}")
+                failed += 1
+                continue
+        ran += outcome.ran
+        failed += len(outcome.failures)
+        for failure in outcome.failures:
+            click.echo(failure)
+        if rewriting:
+            rewrite(outcome)
+    click.echo(f"{ran - failed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+main()
