@@ -166,6 +166,16 @@ def test_a_key_of_any_type_survives_upserts_and_merges(db: stepwell.Database) ->
     assert db.notes == []
 
 
+@pytest.mark.parametrize("count", [100, 1000, 4000, 6000])
+def test_any_number_of_keys_can_be_upserted_at_once(db: stepwell.Database, count: int) -> None:
+    db.sql("CREATE TABLE k (id STRING PRIMARY KEY, v INT)")
+    for turn in range(2):
+        db.insert("k", [(f"it's \\ {number}", turn) for number in range(count)])
+    assert values(db, "SELECT count(*), sum(v) FROM k") == [(count, count)]
+    db.sql("DELETE FROM k WHERE v = 1")
+    assert values(db, "SELECT count(*) FROM k") == [(0,)]
+
+
 def test_names_may_hold_backticks_points_and_parentheses(db: stepwell.Database) -> None:
     db.sql("CREATE TABLE `p.q)` (`a``b` INT, `c d` INT)")
     db.sql("INSERT INTO `p.q)` (`a``b`) VALUES (1); UPDATE `p.q)` SET `c d` = 2, `a``b` = `a``b` + 1")

@@ -25,7 +25,8 @@ SETTINGS = {
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.compression.codec": "zstd",
-    "spark.sql.parquet.pushdown.inFilterThreshold": "10000",
+    # An IN becomes a chain of ORs up to this length, and a range beyond it; a chain of a thousand overflows the stack.
+    "spark.sql.parquet.pushdown.inFilterThreshold": "128",
     "spark.sql.optimizer.inSetConversionThreshold": "10",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
     "spark.sql.files.openCostInBytes": "65536",
