@@ -5,6 +5,7 @@ As a program, it writes numbers until it is told to stop or dies at a fail point
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -17,6 +18,7 @@ from stepwell.engine import vacuum
 from stepwell.engine.staging import reserve
 from stepwell.files import ROW_ID, Store
 from stepwell.plan import content_at
+from stepwell.plan.retention import LAZY_READERS
 from stepwell.relations import Relation
 from stepwell.storage import Warehouse, read_batch, write_batch
 from stepwell.writes import EVERYTHING, RelationWrite
@@ -58,8 +60,8 @@ def main(warehouse: str, catalog: str, first: int, count: int) -> None:
         for value in range(first, first + count):
             write(db, relation, [value])
             print(value, flush=True)
-    runtime = open_runtime(Warehouse(warehouse), catalog)  # nobody else is at work now, so nothing is too young to go
-    vacuum(runtime, 0, lazy_readers=0)
+    runtime = open_runtime(Warehouse(warehouse), catalog)
+    vacuum(runtime, 0, lazy_readers=int(os.environ.get("STEPWELL_TEST_LAZY_READERS", LAZY_READERS)))
     runtime.catalog.close()
 
 

@@ -25,6 +25,7 @@ COUNT = 20
 def run(warehouse: Path, catalog: str, first: int, failpoint: str | None) -> tuple[int, list[int]]:
     """A writer of its own process; its exit code, and the numbers it was told are safe."""
     environment = {key: value for key, value in os.environ.items() if key != "STEPWELL_FAILPOINT"}
+    environment["STEPWELL_TEST_LAZY_READERS"] = "0"  # nobody else is at work, so nothing is too young to go
     if failpoint:
         environment["STEPWELL_FAILPOINT"] = failpoint
     done = subprocess.run(

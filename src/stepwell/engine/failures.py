@@ -19,6 +19,7 @@ from stepwell.errors import (
     SqlSyntaxError,
     StepwellError,
     UndefinedColumnError,
+    WarehouseError,
     nearest,
 )
 from stepwell.files import HIDDEN_PREFIX
@@ -68,6 +69,13 @@ def _from_java(error: Py4JJavaError, composition: Composition | None) -> Stepwel
     while cause is not None and len(causes) < 20:
         causes.append(str(cause.toString()))
         cause = cause.getCause()
+    if any("No space left on device" in each or "File too large" in each for each in causes):
+        return WarehouseError(
+            "the disk is full",
+            detail="While Spark was writing. Nothing of the statement was applied.",
+            hint="Free some space and run it again; VACUUM removes files that nobody needs any more.",
+            sqlstate="53100",
+        )
     text = next((each for each in reversed(causes) if re.search(r"\[[A-Z_]+[A-Z_.0-9]*\]", each)), causes[-1])
     condition = re.search(r"\[([A-Z_]+[A-Z_.0-9]*)\]", text)
     state = re.search(r"SQLSTATE: (\w{5})", text)
