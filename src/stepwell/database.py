@@ -266,13 +266,13 @@ class Database:
         if write.is_empty:
             self._return_rows(parts)
             return self._written(shown, None)
-        for part in parts:
-            require_files(self._runtime, part)
         failpoint("acknowledge.before")
         wants_barrier = not self._setting("barrier_interval")
         try:
             with self._runtime.catalog.write() as tx:
                 receipt = writes.acknowledge(tx, write, self._runtime.clock.now(), wants_barrier=wants_barrier)
+                for part in parts:
+                    require_files(self._runtime, part)
         except (ConflictError, UndefinedTableError):
             # Refused for certain. After any other error the catalog may have them all the same: then they must stay.
             for part in parts:
@@ -281,11 +281,14 @@ class Database:
         failpoint("acknowledge.after")
         if wants_barrier:
             self._wait(Epoch(receipt.epoch))
+        else:
+            self._leader.ensure_led()
         return self._written(shown, receipt.epoch)
 
     def _return_rows(self, parts: tuple[RelationWrite, ...]) -> None:
         """Give back the row numbers that a write without rows had reserved."""
         with self._runtime.catalog.write() as tx:
+            control.lock(tx)
             for part in parts:
                 if part.unused:
                     relations.return_rows(tx, part.relation, *part.unused)
@@ -320,6 +323,7 @@ class Database:
             )
         now = self._runtime.clock.now()
         with self._runtime.catalog.write() as tx:
+            control.lock(tx)
             match body:
                 case CreateTable():
                     name = self._new_name(body.name)

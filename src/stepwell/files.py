@@ -8,7 +8,7 @@ in `_sw_epoch` since when it counts; `last_epoch` is the newest among them.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from stepwell.epochs import Epoch
@@ -91,9 +91,6 @@ class DataFile:
     def spans_epochs(self) -> bool:
         """Whether the epoch is told by each row, in `_sw_epoch`, instead of by the catalog."""
         return self.last_epoch > self.from_epoch
-
-    def closed(self, at: Epoch) -> DataFile:
-        return replace(self, until_epoch=at)
 
 
 def total(files: Iterable[DataFile | NewFile]) -> FileStatistics:

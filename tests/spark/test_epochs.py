@@ -104,6 +104,18 @@ def test_with_an_interval_the_loop_makes_epochs_by_itself(db: stepwell.Database)
     pytest.fail("no barrier came")
 
 
+def test_a_session_that_finds_an_interval_set_runs_the_loop_itself(tmp_path: Path) -> None:
+    with stepwell.connect(tmp_path / "w") as db:
+        db.sql("CREATE TABLE t (a INT); SET barrier_interval = '100 milliseconds'")
+    with stepwell.connect(tmp_path / "w") as db:
+        db.sql("INSERT INTO t VALUES (1)")
+        for _ in range(100):
+            if db.sql("SELECT * FROM t").collect():
+                return
+            time.sleep(0.1)
+        pytest.fail("nobody ran the loop")
+
+
 def test_two_deletes_of_one_row_in_one_interval_take_it_once(tmp_path: Path) -> None:
     with stepwell.connect(tmp_path / "w") as one, stepwell.connect(tmp_path / "w") as other:
         one.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (1), (2); SET barrier_interval = '1 hour'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -174,6 +175,34 @@ def test_any_number_of_keys_can_be_upserted_at_once(db: stepwell.Database, count
     assert values(db, "SELECT count(*), sum(v) FROM k") == [(count, count)]
     db.sql("DELETE FROM k WHERE v = 1")
     assert values(db, "SELECT count(*) FROM k") == [(0,)]
+
+
+@pytest.mark.parametrize("key", ["", " PRIMARY KEY"])
+def test_a_merge_of_any_size_gives_every_row_a_number_of_its_own(db: stepwell.Database, key: str) -> None:
+    db.spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")  # join as large tables are joined
+    db.sql(f"CREATE TABLE t (id BIGINT{key}, v BIGINT)")
+    db.sql("INSERT INTO t SELECT id, 0 FROM range(0, 500)")
+    db.sql(
+        "MERGE INTO t USING (SELECT id, id AS v FROM range(250, 1000)) AS s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET v = s.v + 1 WHEN NOT MATCHED THEN INSERT *"
+    )
+    assert values(db, "SELECT count(*), count(DISTINCT id), sum(v) FROM t") == [
+        (1000, 1000, sum(range(250, 1000)) + 250)
+    ]
+    db.sql("DELETE FROM t WHERE id % 2 = 0")
+    assert values(db, "SELECT count(*), sum(id % 2) FROM t") == [(500, 500)]
+
+
+def test_a_merge_is_announced_to_delta_as_no_change(db: stepwell.Database, tmp_path: Path) -> None:
+    db.sql("CREATE TABLE t (a INT)")
+    for number in range(9):
+        db.sql(f"INSERT INTO t VALUES ({number})")
+    changes = []
+    for path in sorted((tmp_path / "warehouse/data/1/rows/_delta_log").glob("*.json")):
+        actions = [json.loads(line) for line in path.read_text().splitlines()]
+        changes += [action["remove"]["dataChange"] for action in actions if "remove" in action]
+    assert len(changes) >= 8
+    assert not any(changes)
 
 
 def test_names_may_hold_backticks_points_and_parentheses(db: stepwell.Database) -> None:

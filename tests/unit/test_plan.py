@@ -77,9 +77,10 @@ def test_changes_are_files_with_a_changelog_in_the_range() -> None:
 
 
 def test_plain_inserts_need_no_consolidation_however_many() -> None:
-    change = file(1, store=Store.CHANGES)
+    change = replace(file(1, store=Store.CHANGES), path="one/part-1")
     assert not needs_consolidation([file(1), file(1)])
     assert not needs_consolidation([change])
+    assert not needs_consolidation([change, replace(change, path="one/part-2")]), "the files of one statement"
     assert needs_consolidation([file(1), change])
 
 

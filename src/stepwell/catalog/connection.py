@@ -42,7 +42,7 @@ class Catalog:
         with self._turn, self._engine.connect() as connection:
             if self._engine.dialect.name == "postgresql":
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
-            with connection.begin():
+            with _translated(), connection.begin():
                 yield connection
 
     @contextmanager
@@ -50,16 +50,21 @@ class Catalog:
         """A transaction that commits when the block ends and leaves nothing behind when it raises."""
         with self._turn, self._engine.connect() as connection:
             connection = connection.execution_options(stepwell_write=True)
-            try:
-                with connection.begin():
-                    yield connection
-            except OperationalError as error:
-                raise WarehouseError(
-                    "the catalog is busy or out of reach", detail=str(error.orig).strip(), hint="Try again."
-                ) from error
+            with _translated(), connection.begin():
+                yield connection
 
     def close(self) -> None:
         self._engine.dispose()
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except OperationalError as error:
+        raise WarehouseError(
+            "the catalog is busy or out of reach", detail=str(error.orig).strip(), hint="Try again."
+        ) from error
 
 
 def open_catalog(url: str) -> Catalog:

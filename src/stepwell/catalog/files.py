@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -99,8 +99,9 @@ def published(tx: Transaction, relation: RelationId) -> list[DataFile]:
 
 
 def mark_published(tx: Transaction, adds: Iterable[int], removes: Iterable[int]) -> None:
-    tx.execute(sa.update(files).where(files.c.id.in_(list(adds))).values(published=True))
-    tx.execute(sa.update(files).where(files.c.id.in_(list(removes))).values(published=False))
+    for ids, published in ((adds, True), (removes, False)):
+        for some in _slices(ids):
+            tx.execute(sa.update(files).where(files.c.id.in_(some)).values(published=published))
 
 
 def supersede(
@@ -163,7 +164,15 @@ def paths(tx: Transaction) -> set[tuple[int, str, str]]:
 
 def forget(tx: Transaction, ids: Iterable[int]) -> None:
     """Remove files from the catalog; they are on disk until somebody deletes them."""
-    tx.execute(sa.delete(files).where(files.c.id.in_(list(ids))))
+    for some in _slices(ids):
+        tx.execute(sa.delete(files).where(files.c.id.in_(some)))
+
+
+def _slices(ids: Iterable[int]) -> Iterator[list[int]]:
+    """So many at a time as a statement may have parameters."""
+    known = list(ids)
+    for start in range(0, len(known), 10_000):
+        yield known[start : start + 10_000]
 
 
 def _require_live(tx: Transaction, inputs: Sequence[DataFile]) -> None:

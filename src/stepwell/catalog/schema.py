@@ -33,6 +33,7 @@ relations = sa.Table(
     sa.Column("next_row_id", sa.BigInteger, nullable=False),
     sa.Column("published_epoch", sa.BigInteger),
     sa.Column("publication", sa.BigInteger, nullable=False),
+    sqlite_autoincrement=True,  # a number names a folder: it is never given twice
 )
 sa.Index(
     "relations_name",
@@ -86,6 +87,7 @@ files = sa.Table(
     sa.Column("time_min", sa.BigInteger),
     sa.Column("time_max", sa.BigInteger),
     sa.Column("key_range", sa.JSON),
+    sqlite_autoincrement=True,
 )
 sa.Index("files_content", files.c.relation_id, files.c.superseded, files.c.until_epoch)
 sa.Index("files_epoch", files.c.from_epoch)

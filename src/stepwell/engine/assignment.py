@@ -35,9 +35,7 @@ def require_assignable(type_: SparkType, column: RelationColumn, relation: Relat
     check_assignment(column, source, relation.name)
 
 
-def arrange(
-    relation: Relation, frame: DataFrame, columns: Sequence[RelationColumn], places: Sequence[Slice] = ()
-) -> DataFrame:
+def arrange(relation: Relation, frame: DataFrame, columns: Sequence[RelationColumn]) -> DataFrame:
     """A query's columns, by position, as those of the table; the ones not named are NULL."""
     if len(frame.columns) != len(columns):
         named = f"{len(columns)} column{'' if len(columns) == 1 else 's'}"
@@ -45,7 +43,6 @@ def arrange(
             f'{named} of table "{relation.name}" to fill, and {len(frame.columns)} '
             f"value{'' if len(frame.columns) == 1 else 's'} a row",
             detail=f"The columns are {', '.join(column.name for column in columns)}.",
-            place=places[0].place if places else None,
         )
     source = frame.toDF(*(f"_sw_value_{index}" for index in range(len(columns))))
     values = dict.fromkeys((column.name for column in relation.columns), "NULL")

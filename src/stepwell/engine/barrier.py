@@ -6,7 +6,7 @@ transaction or can be repeated, so whoever comes next goes on from the last one 
 
 from __future__ import annotations
 
-from stepwell.catalog import barriers, control, files, relations
+from stepwell.catalog import barriers, control, files, leases, relations
 from stepwell.catalog.barriers import Consolidated
 from stepwell.engine.consolidation import consolidate
 from stepwell.engine.failures import translated
@@ -67,6 +67,8 @@ def _commit(runtime: Runtime, term: int, epoch: Epoch) -> None:
 
 def _publish_and_finish(runtime: Runtime, term: int, epoch: Epoch) -> list[RelationId]:
     with runtime.publishing:
+        with runtime.catalog.write() as tx:
+            leases.check(tx, term)
         with runtime.catalog.read() as tx:
             written = files.written_in(tx, epoch)
             known = relations.get_all(tx)

@@ -91,7 +91,7 @@ def _merge(runtime: Runtime, relation: Relation, merge: Merge) -> bool:
         with translated():
             frame = scan_files(runtime.spark.session, runtime.warehouse, relation, merge.inputs)
             if not relation.chunking:
-                frame = frame.coalesce(1 + merge.rows // SETTLED_ROWS)
+                frame = frame.coalesce(max(1, merge.rows // SETTLED_ROWS))
             outputs = write_frame(runtime, relation, merge.store, frame, signed=False)
     return _supersede(runtime, relation, merge, outputs)
 

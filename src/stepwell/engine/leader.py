@@ -47,6 +47,7 @@ class Leader:
         self._thread: threading.Thread | None = None
         self._heart: threading.Thread | None = None
         self._compacting = threading.Thread(target=lambda: None)
+        self._heavy: list[RelationId] = []
 
     @property
     def leads(self) -> bool:
@@ -106,6 +107,11 @@ class Leader:
         if self._setting("barrier_interval") and self._term is None:
             self._take_lease()
         self._notify()
+
+    def ensure_led(self) -> None:
+        """See to it that somebody runs the loop: a write that does not wait needs it all the same."""
+        if self._term is None:
+            self._take_lease()
 
     def wait_idle(self) -> None:
         """Return once no compaction is running in the background."""
@@ -174,7 +180,7 @@ class Leader:
                     due = time.monotonic() + interval
                 if time.monotonic() >= self._tidy_at:
                     self._tidy_at = time.monotonic() + _TIDY
-                    vacuum(self._runtime, self._setting("retention"))
+                    self._vacuum()
             except FencedError as error:
                 self._fail(error)
                 self._lose(term)
@@ -199,8 +205,10 @@ class Leader:
     def _run(self, term: int) -> None:
         epoch, changed = run_barrier(self._runtime, term)
         self._arrived(epoch)
+        busy = self._heavy if self._compacting.is_alive() else []
         for relation in changed:
-            self._tidy(relation, compaction.merge_small)
+            if relation not in busy:  # a fold whose inputs were merged meanwhile would have to start anew
+                self._tidy(relation, compaction.merge_small)
         self._compact_in_background(changed)
 
     def _arrived(self, epoch: Epoch) -> None:
@@ -214,6 +222,7 @@ class Leader:
             return
         heavy = [relation for relation in changed if compaction.needs_spark(self._runtime, relation)]
         if heavy:
+            self._heavy = heavy
             self._compacting = threading.Thread(
                 target=self._compact, args=(heavy,), name="stepwell-compaction", daemon=True
             )
@@ -232,6 +241,12 @@ class Leader:
         except Exception as error:
             self._runtime.notes.append(f"compaction of relation {relation} failed: {_first_line(error)}")
 
+    def _vacuum(self) -> None:
+        try:
+            vacuum(self._runtime, self._setting("retention"))
+        except Exception as error:  # nothing depends on it, and the next one tries again
+            self._runtime.notes.append(f"vacuum failed: {_first_line(error)}")
+
     def _beat(self, term: int) -> None:
         while not self._runtime.stopping.is_set() and self._term == term:
             with self._changed:
@@ -240,8 +255,12 @@ class Leader:
                 )
             if self._runtime.stopping.is_set() or self._term != term:
                 return
-            with self._runtime.catalog.write() as tx:
-                kept = leases.renew(tx, term, self._runtime.clock.now() + LEASE)
+            try:
+                with self._runtime.catalog.write() as tx:
+                    kept = leases.renew(tx, term, self._runtime.clock.now() + LEASE)
+            except WarehouseError as error:  # a busy catalog: beat again before the lease is over
+                self._runtime.notes.append(f"the lease could not be renewed: {error.message}")
+                continue
             if not kept:
                 self._lose(term)
 

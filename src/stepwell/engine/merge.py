@@ -33,15 +33,17 @@ def stage_merge(runtime: Runtime, snapshot: Snapshot, relation: Relation, statem
     """Compute what MERGE changes."""
     with Binding(runtime, snapshot) as binding:
         pairs, values, reads, existing = _pairs(binding, snapshot, relation, statement)
+    pairs = _once(pairs, statement)
     numbers = reserve(runtime, relation, reads=reads)
-    pairs = _once(numbers.added_to(pairs, NEW), statement)
-    delta = _delta_of_target(relation, pairs, statement, values)
+    delta = _delta_of_target(relation, numbers.added_to(pairs, NEW), statement, values)
     inserts = [index for index, clause in enumerate(statement.clauses) if isinstance(clause.action, MergeInsert)]
     if inserts:
         chosen = pairs.where(F.col(_ACTION).isin(inserts)).select(
-            *(_by_action(values, inserts, each.name, _null(each)).alias(each.name) for each in relation.columns), NEW
+            *(_by_action(values, inserts, each.name, _null(each)).alias(each.name) for each in relation.columns)
         )
-        delta = delta.unionByName(_delta_of_inserts(relation, chosen, existing))
+        # Numbers of their own: Spark computes the two halves apart, and would not count both in the same order.
+        numbers = reserve(runtime, relation, reads=reads)
+        delta = delta.unionByName(_delta_of_inserts(relation, numbers.added_to(chosen, NEW), existing))
     if relation.key:
         delta = _one_row_a_key(relation, delta)
     return stage(runtime, relation, delta, numbers, reads=reads, read_at=snapshot.position)

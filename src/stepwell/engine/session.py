@@ -88,11 +88,6 @@ class Spark:
                     self._session.conf.set("spark.sql.shuffle.partitions", str(max(2, os.cpu_count() or 2)))
             return self._session
 
-    def interrupt(self) -> None:
-        """Stop what our session is running."""
-        if self._session is not None:
-            self._session.interruptAll()
-
 
 def start_spark(master: str | None) -> SparkSession:
     """The process's Spark: the one that runs already, or a new one, local unless `master` says otherwise."""

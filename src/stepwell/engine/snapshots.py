@@ -28,16 +28,15 @@ class Snapshot:
     def __init__(
         self,
         runtime: Runtime,
-        epoch: Epoch | None = None,
         staged: Mapping[RelationId, Sequence[NewFile]] | None = None,
     ) -> None:
-        """At `epoch`, or at the newest readable one; with `staged`, after everything acknowledged and those files."""
+        """At the newest readable epoch; with `staged`, after everything acknowledged and those files."""
         with runtime.catalog.read() as tx:
             at = control.look(tx)
         self._runtime = runtime
         self._staged = staged
         self.position: Position = at.last_position
-        self.epoch: Epoch = at.readable_epoch if epoch is None else epoch
+        self.epoch: Epoch = at.readable_epoch
 
     def relation(self, name: str) -> Relation:
         with self._runtime.catalog.read() as tx:
@@ -63,7 +62,7 @@ class Snapshot:
             if self._staged is not None and epoch is None:
                 own = [file.staged(relation.id) for file in self._staged.get(relation.id, ())]
                 return content_at([*files.latest(tx, relation.id), *own], LATEST)
-            at = self.epoch if epoch is None else epoch
+            at = self.epoch if epoch is None else barriers.require_readable(tx, epoch)
             return content_at(files.content(tx, relation.id, at), at)
 
     def rows(self, relation: Relation, content: Content) -> DataFrame:

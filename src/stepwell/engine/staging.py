@@ -30,31 +30,39 @@ SMALL_BYTES = 64 * 2**20
 
 TOUCH, SIGN, CHUNK = "_sw_touch", "_sw_sign", "_sw_chunk"
 
-_PARTITION = 1 << 33
-"""Spark numbers the rows of each partition from a multiple of this."""
+_SPARK_STRIDE = 1 << 33
+"""Spark's own numbers start at a multiple of this in each partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowNumbers:
-    """A reserved range of row numbers, [start, end), enough for `partitions` of Spark's."""
+    """A reserved range of row numbers, [start, end): `stride` for each of up to `partitions` of Spark's."""
 
     start: int
-    end: int
     partitions: int
+    stride: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.partitions * self.stride
 
     def added_to(self, frame: DataFrame, name: str) -> DataFrame:
         """`frame` with a number for each row in `name`, growing in the order of the rows."""
-        limited = frame.coalesce(self.partitions)
-        return limited.withColumn(name, F.lit(self.start) + F.monotonically_increasing_id())
+        number = F.monotonically_increasing_id()
+        if self.stride != _SPARK_STRIDE:
+            inside = number.bitwiseAND(_SPARK_STRIDE - 1)
+            number = F.shiftright(number, 33) * F.lit(self.stride) + inside
+        return frame.coalesce(self.partitions).withColumn(name, F.lit(self.start) + number)
 
 
 def reserve(runtime: Runtime, relation: Relation, *, reads: int = 0) -> RowNumbers:
     """Row numbers for a statement that reads so much; what it does not use goes back when it is acknowledged."""
-    partitions = 64 if reads <= SMALL_BYTES else 2048
+    # What a small statement reserves can be lost a billion times before the numbers of a table run out.
+    partitions, stride = (64, 1 << 27) if reads <= SMALL_BYTES else (2048, _SPARK_STRIDE)
     with runtime.catalog.write() as tx:
-        start = relations.reserve_rows(tx, relation.id, partitions * _PARTITION)
+        start = relations.reserve_rows(tx, relation.id, partitions * stride)
     failpoint("reserve.after")
-    return RowNumbers(start, start + partitions * _PARTITION, partitions)
+    return RowNumbers(start, partitions, stride)
 
 
 def stage(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from stepwell.engine.canonical import differs
+from stepwell.engine.failures import is_too_large
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.snapshots import Snapshot
 from stepwell.engine.staging import SMALL_BYTES, reserve, signed, stage
@@ -32,9 +36,8 @@ def stage_insert(
     if not content.files:
         fresh = last.withColumnRenamed(NEW, ROW_ID)
         return stage(runtime, relation, fresh, numbers, reads=reads, read_at=snapshot.position)
-    if reads <= SMALL_BYTES:
-        # Computed once, so that its keys can be written into the read of what is there.
-        batch = last.toArrow()
+    batch = _collected(last) if reads <= SMALL_BYTES else None
+    if batch is not None:  # computed once, so that its keys can be written into the read of what is there
         read_back = runtime.spark.session.createDataFrame(batch)
         casts = [f"CAST({quote(each.name)} AS {each.type}) AS {quote(each.name)}" for each in relation.columns]
         last = read_back.selectExpr(*casts, NEW)
@@ -43,6 +46,16 @@ def stage_insert(
         existing = snapshot.rows(relation, content)
     delta = upsert_delta(relation, last, existing)
     return stage(runtime, relation, delta, numbers, reads=reads, read_at=snapshot.position)
+
+
+def _collected(rows: DataFrame) -> pa.Table | None:
+    """The rows as one batch, or None if they are too many for that."""
+    try:
+        return rows.toArrow()
+    except (PySparkException, Py4JJavaError) as error:
+        if not is_too_large(error):
+            raise
+        return None
 
 
 def last_of_each_key(relation: Relation, rows: DataFrame) -> DataFrame:

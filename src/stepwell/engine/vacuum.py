@@ -54,15 +54,21 @@ def clean_orphans(runtime: Runtime, *, older_than: int) -> list[str]:
     found = runtime.warehouse.list(f"{runtime.warehouse.root}/data")
     with runtime.catalog.read() as tx:
         known = files.paths(tx)
-    orphans = []
     prefix = f"{runtime.warehouse.root}/data/"
+    unknown: dict[str, tuple[int, str, str]] = {}
     for path in found:
         parts = path.removeprefix(prefix).split("/", 2)
         if len(parts) < 3 or parts[2].startswith("_delta_log/") or parts[1] not in (Store.ROWS, Store.CHANGES):
             continue
-        if (int(parts[0]), parts[1], parts[2]) in known:
-            continue
-        if runtime.clock.now() - runtime.warehouse.modified_at(path) >= older_than:
+        name = (int(parts[0]), parts[1], parts[2])
+        if name not in known and runtime.clock.now() - runtime.warehouse.modified_at(path) >= older_than:
+            unknown[path] = name
+    if not unknown:
+        return []
+    with runtime.catalog.write() as tx:  # nobody can acknowledge one of them between this look and its end
+        control.lock(tx)
+        known = files.paths(tx)
+        orphans = [path for path, name in unknown.items() if name not in known]
+        for path in orphans:
             runtime.warehouse.delete(path)
-            orphans.append(path)
     return orphans

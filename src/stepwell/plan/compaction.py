@@ -17,6 +17,9 @@ from stepwell.files import DataFile, Store
 SETTLED_ROWS = 1_000_000
 """A plain file of this size is left alone."""
 
+CHANGES_ROWS = 500_000
+"""Changes are merged by the driver, up to so many at once; larger ones wait for the fold."""
+
 _FAN_IN = {Store.ROWS: 8, Store.CHANGES: 4}
 _SMALLEST_TIER = 64
 _GROWTH = 8
@@ -66,10 +69,22 @@ def choose_merge(files: Iterable[DataFile], epoch: Epoch, chunk_width: int | Non
         if file.until_epoch is None and file.last_epoch <= epoch and file.statistics.rows < SETTLED_ROWS:
             groups[tier(file), file.store, file.logged, _chunk(file, chunk_width)].append(file)
     for (_, store, *_), members in sorted(groups.items(), key=lambda item: item[0][0]):
-        if len(members) >= _FAN_IN[store]:
-            members.sort(key=lambda file: (file.from_epoch, file.id))
-            return Merge(store, tuple(members))
+        members.sort(key=lambda file: (file.from_epoch, file.id))
+        chosen = members if store == Store.ROWS else _few(members)
+        if len(chosen) >= _FAN_IN[store]:
+            return Merge(store, tuple(chosen))
     return None
+
+
+def _few(files: list[DataFile]) -> list[DataFile]:
+    """As many of these as the driver can hold at once."""
+    rows, chosen = 0, []
+    for file in files:
+        rows += file.statistics.rows
+        if rows > CHANGES_ROWS:
+            break
+        chosen.append(file)
+    return chosen
 
 
 def _chunk(file: DataFile, width: int | None) -> int | None:

@@ -61,10 +61,12 @@ def changes_between(files: Iterable[DataFile], after: Epoch, upto: Epoch) -> tup
 def needs_consolidation(files: Iterable[DataFile]) -> bool:
     """Whether one epoch's files of a relation may hold an insert and its retraction.
 
-    One statement's file never does, nor do any number of plain inserts.
+    What one statement wrote never does, nor do any number of plain inserts. Where Spark wrote, a statement's files are
+    in one folder.
     """
     known = list(files)
-    return len(known) > 1 and any(file.store == Store.CHANGES for file in known)
+    statements = {file.path.split("/", 1)[0] for file in known}
+    return len(statements) > 1 and any(file.store == Store.CHANGES for file in known)
 
 
 def _overlaps(file: DataFile, low: int | str, high: int | str) -> bool:

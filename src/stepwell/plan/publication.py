@@ -20,6 +20,9 @@ class Publication:
     epoch: Epoch
     adds: tuple[DataFile, ...]
     removes: tuple[DataFile, ...]
+    content: tuple[DataFile, ...] = ()
+    is_change: bool = True
+    """Whether rows have changed since the last commit, or files alone."""
 
 
 def plan_publication(
@@ -37,4 +40,4 @@ def plan_publication(
     removes = tuple(file for id_, file in sorted(there.items()) if id_ not in wanted)
     if not adds and not removes and at is not None:
         return None
-    return Publication(epoch, adds, removes)
+    return Publication(epoch, adds, removes, tuple(files), epoch != at)

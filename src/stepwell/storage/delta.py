@@ -40,18 +40,18 @@ class DeltaLogs:
         adds: Sequence[DataFile] = publication.adds
         removes: Sequence[str] = [file.path for file in publication.removes]
         if done is not None and done >= number:
-            # A commit of this number is there from before a crash. What it said may be outdated by now: say the rest.
+            # A commit of this number is there, from before a crash or by a leader that did not know its time was over.
+            # What it said may be outdated by now: bring the log to what it should say.
             there = {uri.rsplit("/rows/", 1)[-1] for uri in log.file_uris()}
-            wanted = there - set(removes) | {file.path for file in adds}
-            adds = [file for file in adds if file.path not in there]
-            removes = sorted(there - wanted)
+            adds = [file for file in publication.content if file.path not in there]
+            removes = sorted(there - {file.path for file in publication.content})
             number = done + 1 if adds or removes else done
             if number == done:
                 return
         log.create_write_transaction(
             [
-                *(self._add(relation, file, now) for file in adds),
-                *(RemoveAction(path, False, now // 1000, None, {}) for path in removes),
+                *(_add(file, now, publication.is_change) for file in adds),
+                *(RemoveAction(path, publication.is_change, now // 1000, None, {}) for path in removes),
             ],
             mode="append",
             schema=log.schema(),
@@ -66,16 +66,6 @@ class DeltaLogs:
         """Let go of the log of a dropped relation."""
         self._open.pop(relation, None)
         self._columns.pop(relation, None)
-
-    def _add(self, relation: Relation, file: DataFile, now: int) -> AddAction:
-        return AddAction(
-            file.path,
-            file.statistics.bytes,
-            {},
-            now // 1000,
-            file.logged,
-            json.dumps({"numRecords": file.statistics.rows}),
-        )
 
     def _log(self, relation: Relation) -> DeltaTable:
         log = self._open.get(relation.id)
@@ -109,6 +99,11 @@ class DeltaLogs:
             log.alter.add_columns(added)
             log.update_incremental()
         self._columns[relation.id] = relation.columns
+
+
+def _add(file: DataFile, now: int, is_change: bool) -> AddAction:
+    statistics = json.dumps({"numRecords": file.statistics.rows})
+    return AddAction(file.path, file.statistics.bytes, {}, now // 1000, is_change, statistics)
 
 
 def log_state(warehouse: Warehouse, relation: int) -> tuple[set[str], str | None, int] | None:

@@ -34,6 +34,7 @@ def upgrade() -> None:
         sa.Column("next_row_id", sa.BigInteger, nullable=False),
         sa.Column("published_epoch", sa.BigInteger),
         sa.Column("publication", sa.BigInteger, nullable=False),
+        sqlite_autoincrement=True,
     )
     op.create_table(
         "schemas",
@@ -76,6 +77,7 @@ def upgrade() -> None:
         sa.Column("time_min", sa.BigInteger),
         sa.Column("time_max", sa.BigInteger),
         sa.Column("key_range", sa.JSON),
+        sqlite_autoincrement=True,
     )
     op.create_table(
         "acknowledgements",
