@@ -223,7 +223,17 @@ class Database:
         return Rows([], [])
 
     def _query(self, text: Slice) -> DataFrame:
-        return run_query(self._runtime, self._snapshot(), text)
+        for attempt in range(_TRIES):
+            snapshot = self._snapshot()
+            frame = run_query(self._runtime, snapshot, text)
+            try:
+                snapshot.require_whole()
+            except ConflictError:
+                if attempt == _TRIES - 1:
+                    raise
+            else:
+                return frame
+        raise AssertionError("the last attempt returns or raises")
 
     def _explain(self, text: Slice, extended: bool) -> Rows:
         prefix = "EXPLAIN EXTENDED " if extended else "EXPLAIN "
@@ -249,14 +259,17 @@ class Database:
     def _write(self, staging: Staging) -> Rows:
         """Run a write until nothing it has read was changed meanwhile."""
         for attempt in range(_TRIES):
-            write = staging(self._snapshot(for_write=True))
-            if self._transaction is not None:
-                before = self._transaction.get(write.relation)
-                self._transaction[write.relation] = before.then(write) if before else write
-                return self._written(write, None)
+            snapshot = self._snapshot(for_write=True)
+            write = staging(snapshot)
             try:
+                snapshot.require_whole()
+                if self._transaction is not None:
+                    before = self._transaction.get(write.relation)
+                    self._transaction[write.relation] = before.then(write) if before else write
+                    return self._written(write, None)
                 return self._acknowledge((write,), write)
             except ConflictError:
+                discard(self._runtime, write)
                 if attempt == _TRIES - 1:
                     raise
         raise AssertionError("the last attempt returns or raises")

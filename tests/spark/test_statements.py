@@ -12,8 +12,11 @@ import pytest
 import stepwell
 from stepwell.catalog import relations, writes
 from stepwell.clock import ManualClock
-from stepwell.engine import clean_orphans, compaction, staging, upsert
+from stepwell.engine import Snapshot, clean_orphans, compaction, staging, upsert
+from stepwell.epochs import Epoch
 from stepwell.errors import ConflictError, NotNullError, StepwellError, WarehouseError
+from stepwell.plan import Content
+from stepwell.relations import Relation
 
 
 @pytest.fixture
@@ -99,6 +102,25 @@ def test_what_can_be_read_only_once_is_inserted_even_if_the_insert_runs_again(tm
         reader = pa.table({"id": pa.array([3], pa.int32()), "v": ["reader"]}).to_reader()
         one.insert("k", reader)
         assert values(one, "SELECT v FROM k WHERE id = 3") == [("reader",)]
+
+
+def test_a_statement_never_sees_half_of_a_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with stepwell.connect(tmp_path / "w") as one, stepwell.connect(tmp_path / "w") as other:
+        one.sql("CREATE TABLE a (x INT); CREATE TABLE b (x INT); CREATE TABLE both (x INT, y INT)")
+        content = Snapshot.content
+        calls: list[int] = []
+
+        def disturbed(self: Snapshot, relation: Relation, epoch: Epoch | None = None) -> Content:
+            found = content(self, relation, epoch)
+            if relation.name == "a" and not calls:
+                calls.append(1)
+                other.sql("BEGIN; INSERT INTO a VALUES (1); INSERT INTO b VALUES (1); COMMIT")
+            return found
+
+        monkeypatch.setattr(Snapshot, "content", disturbed)
+        one.sql("INSERT INTO both SELECT (SELECT count(*) FROM a), (SELECT count(*) FROM b)")
+        assert calls
+        assert values(one, "SELECT * FROM both") == [(1, 1)]
 
 
 def test_more_partitions_than_numbers_were_reserved_for(db: stepwell.Database) -> None:

@@ -203,6 +203,16 @@ def test_a_statement_conflicts_with_what_touched_the_same_since_it_read(
         assert ("mine" in {file.path for file in files.latest(tx, relation.id)}) is not conflict
 
 
+def test_it_is_known_whether_a_relation_was_written_between_two_positions(catalog: Catalog) -> None:
+    one, other = create(catalog, "one"), create(catalog, "other")
+    insert(catalog, one, "x")
+    insert(catalog, other, "y")
+    with catalog.read() as tx:
+        assert writes.is_touched(tx, one.id, after=Position(0), upto=Position(2))
+        assert not writes.is_touched(tx, one.id, after=Position(1), upto=Position(2))
+        assert writes.is_touched(tx, other.id, after=Position(1), upto=Position(2))
+
+
 def test_plain_inserts_never_conflict_and_a_forgotten_past_always_does(catalog: Catalog) -> None:
     relation = create(catalog)
     insert(catalog, relation, "1")

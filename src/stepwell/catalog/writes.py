@@ -64,6 +64,16 @@ def forget_before(tx: Transaction, at: int) -> None:
         control.move(tx, forgotten_position=last)
 
 
+def is_touched(tx: Transaction, relation: RelationId, *, after: Position, upto: Position) -> bool:
+    """Whether a relation was written in the positions (after, upto]."""
+    query = sa.select(acknowledgements.c.position).where(
+        acknowledgements.c.relation_id == relation,
+        acknowledgements.c.position > after,
+        acknowledgements.c.position <= upto,
+    )
+    return tx.execute(query.limit(1)).first() is not None
+
+
 def _require_relation(tx: Transaction, relation: RelationId) -> None:
     query = sa.select(relations.c.name, relations.c.dropped_epoch).where(relations.c.id == relation)
     row = tx.execute(query).one_or_none()

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
-from stepwell.catalog import barriers, control, files, relations
+from stepwell.catalog import barriers, control, files, relations, writes
 from stepwell.engine.consolidation import without_idle_updates
 from stepwell.engine.runtime import Runtime
 from stepwell.epochs import FIRST_EPOCH, Epoch
-from stepwell.errors import EpochNotRetainedError
+from stepwell.errors import ConflictError, EpochNotRetainedError
 from stepwell.files import LATEST, NewFile, Store
 from stepwell.plan import Content, changes_between, content_at
 from stepwell.relations import Relation, RelationId
@@ -35,6 +35,7 @@ class Snapshot:
             at = control.look(tx)
         self._runtime = runtime
         self._staged = staged
+        self._looked: dict[RelationId, Position] = {}
         self.position: Position = at.last_position
         self.epoch: Epoch = at.readable_epoch
 
@@ -60,10 +61,24 @@ class Snapshot:
     def content(self, relation: Relation, epoch: Epoch | None = None) -> Content:
         with self._runtime.catalog.read() as tx:
             if self._staged is not None and epoch is None:
+                self._looked[relation.id] = control.look(tx).last_position
                 own = [file.staged(relation.id) for file in self._staged.get(relation.id, ())]
                 return content_at([*files.latest(tx, relation.id), *own], LATEST)
             at = self.epoch if epoch is None else barriers.require_readable(tx, epoch)
             return content_at(files.content(tx, relation.id, at), at)
+
+    def require_whole(self) -> None:
+        """Fail if the relations looked at beyond the readable epochs were not seen in one state.
+
+        Each was looked up in its turn. They make one state unless one was written after its look and before the last.
+        """
+        last = max(self._looked.values(), default=self.position)
+        with self._runtime.catalog.read() as tx:
+            for relation, at in self._looked.items():
+                if at < last and writes.is_touched(tx, relation, after=at, upto=last):
+                    raise ConflictError(
+                        "the relations were changed while they were looked up", detail="Nothing was applied."
+                    )
 
     def rows(self, relation: Relation, content: Content) -> DataFrame:
         """Content as a DataFrame, with the hidden columns."""
