@@ -14,7 +14,7 @@ import pyarrow as pa
 import stepwell
 from stepwell.catalog import control, files, relations
 from stepwell.database import open_runtime
-from stepwell.engine import vacuum
+from stepwell.engine import Runtime, vacuum
 from stepwell.engine.staging import reserve
 from stepwell.files import ROW_ID, Store
 from stepwell.plan import content_at
@@ -42,16 +42,16 @@ def write(db: stepwell.Database, relation: Relation, values: Sequence[int]) -> N
     db._acknowledge((change,), change)
 
 
-def read(db: stepwell.Database, name: str = "t") -> list[int]:
+def read(runtime: Runtime, name: str = "t") -> list[int]:
     """What the newest readable epoch holds, read by the driver."""
-    with db._runtime.catalog.read() as tx:
+    with runtime.catalog.read() as tx:
         epoch = control.look(tx).readable_epoch
         relation = relations.find(tx, name)
         if relation is None:
             return []
         content = content_at(files.content(tx, relation.id, epoch), epoch)
     assert not content.changes
-    return [value for file in content.rows for value in read_batch(db._runtime.warehouse, file).column("v").to_pylist()]
+    return [value for file in content.rows for value in read_batch(runtime.warehouse, file).column("v").to_pylist()]
 
 
 def main(warehouse: str, catalog: str, first: int, count: int) -> None:

@@ -53,14 +53,14 @@ def test_a_writer_killed_anywhere_loses_nothing_and_doubles_nothing(
     assert code == -signal.SIGKILL, "the fail point was not reached"
     with stepwell.connect(warehouse, catalog=catalog) as db:
         db.flush()
-        held = writing.read(db)
+        held = writing.read(db._runtime)
         assert set(first) <= set(held)
         assert len(held) == len(set(held))
         assert len(held) <= len(first) + 1
     code, second = run(warehouse, catalog, 1000, None)
     assert code == 0
     with stepwell.connect(warehouse, catalog=catalog) as db:
-        held = writing.read(db)
+        held = writing.read(db._runtime)
         assert set(first) | set(second) <= set(held)
         assert len(held) == len(set(held))
         check_that_disk_catalog_and_delta_agree(db)
@@ -91,4 +91,4 @@ def test_a_killed_leader_is_followed_at_once(tmp_path: Path) -> None:
     assert code == -signal.SIGKILL
     with stepwell.connect(warehouse, catalog=catalog) as db:
         writing.write(db, writing.table(db), [77])
-        assert 77 in writing.read(db)
+        assert 77 in writing.read(db._runtime)

@@ -83,9 +83,9 @@ def test_ctrl_c_stops_a_statement_and_loses_nothing(tmp_path: Path) -> None:
     assert "cancelled" in talk
     assert "Traceback" not in talk
     with stepwell.connect(tmp_path / "warehouse") as db:
-        assert writing.read(db) == [1]
+        assert writing.read(db._runtime) == [1]
         writing.write(db, writing.table(db), [2])
-        assert sorted(writing.read(db)) == [1, 2]
+        assert sorted(writing.read(db._runtime)) == [1, 2]
 
 
 def test_a_full_disk_fails_the_statement_and_nothing_else(tmp_path: Path) -> None:
@@ -100,10 +100,10 @@ def test_a_full_disk_fails_the_statement_and_nothing_else(tmp_path: Path) -> Non
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         assert caught.value.sqlstate == "53100"
-        assert writing.read(db) == [1]
+        assert writing.read(db._runtime) == [1]
         assert len(list((tmp_path / "warehouse/data/1/rows").glob("*.parquet"))) == 1
         writing.write(db, relation, [2])
-        assert sorted(writing.read(db)) == [1, 2]
+        assert sorted(writing.read(db._runtime)) == [1, 2]
 
 
 def test_java_from_pip_is_enough(tmp_path: Path) -> None:
