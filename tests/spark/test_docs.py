@@ -29,8 +29,6 @@ from stepwell.engine import SYSTEM_NAMESPACE, SYSTEM_TABLES
 from stepwell.sql import parse
 from stepwell.sql.parser import _STATEMENTS
 
-pytestmark = pytest.mark.xdist_group("docs")
-
 ROOT = Path(__file__).parents[2]
 NUMBERS = ROOT / "docs" / "benchmarks.md"
 """Written by a run of the benchmarks: what it says is not an example."""

@@ -23,8 +23,6 @@ from stepwell.engine import compaction, staging, upsert
 from stepwell.epochs import Epoch
 from stepwell.storage import scans
 
-pytestmark = pytest.mark.xdist_group("histories")  # the count at the end is of one process
-
 EXAMPLES = 200 if os.environ.get("STEPWELL_TORTURE") else 20
 
 PHASES = [Phase.explicit, Phase.reuse, Phase.generate]  # to shrink a history takes minutes: raise it by hand
