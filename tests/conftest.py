@@ -29,3 +29,10 @@ def db(tmp_path: Path) -> Iterator[stepwell.Database]:
     """A database of its own for each test; Spark is shared by all tests of a worker."""
     with stepwell.connect(tmp_path / "warehouse") as database:
         yield database
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say at the end what tests have counted, whichever worker they ran in."""
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            terminalreporter.write_line(f"{name}: {value}")

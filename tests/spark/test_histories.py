@@ -241,9 +241,8 @@ def test_the_same_when_spark_writes_the_files(history: list[Step]) -> None:
         play(history)
 
 
-def test_enough_histories_were_played(capsys: pytest.CaptureFixture[str]) -> None:
-    with capsys.disabled():
-        print(f"\n[histories played: {dict(_ran)}]")
+def test_enough_histories_were_played(record_property: Callable[[str, object], None]) -> None:
+    record_property("histories played", dict(_ran))
     assert _ran["by the driver"] >= EXAMPLES
     assert _ran["by Spark"] >= max(5, EXAMPLES // 4)
 
