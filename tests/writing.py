@@ -32,7 +32,15 @@ def table(db: stepwell.Database, name: str = "t") -> Relation:
 
 
 def write(db: stepwell.Database, relation: Relation, values: Sequence[int]) -> None:
-    """Insert numbers, and return when they can be read."""
+    """Insert numbers, and return when they can be read; again if the process slept amid its acknowledgement."""
+    while True:
+        try:
+            return _write(db, relation, values)
+        except stepwell.ConflictError:
+            continue
+
+
+def _write(db: stepwell.Database, relation: Relation, values: Sequence[int]) -> None:
     runtime = db._runtime
     numbers = reserve(runtime, relation)
     ids = list(range(numbers.start, numbers.start + len(values)))

@@ -307,12 +307,15 @@ class Database:
                     relations.return_rows(tx, part.relation, *part.unused)
 
     def _wait(self, epoch: Epoch) -> None:
-        try:
-            self._leader.wait_readable(epoch)
-        except KeyboardInterrupt as error:
-            raise CancelledError(
-                "stopped waiting", detail=f"The write is acknowledged and becomes readable with epoch {epoch}."
-            ) from error
+        while True:
+            try:
+                return self._leader.wait_readable(epoch)
+            except ConflictError:  # of looking and asking; what was written is acknowledged and must not be repeated
+                continue
+            except KeyboardInterrupt as error:
+                raise CancelledError(
+                    "stopped waiting", detail=f"The write is acknowledged and becomes readable with epoch {epoch}."
+                ) from error
 
     def _written(self, write: RelationWrite, epoch: int | None) -> Rows:
         counts = total(write.files)

@@ -417,3 +417,19 @@ def test_a_catalog_that_is_none_is_refused(tmp_path: Path) -> None:
         with pytest.raises(WarehouseError) as caught:
             open_catalog(url)
         assert "secret" not in str(caught.value)
+
+
+def test_a_transaction_that_stands_still_is_ended_and_blocks_nobody(postgres: PostgresServer) -> None:
+    url = postgres.new_database()
+    sleeper, other = open_catalog(url), open_catalog(url)
+    term = lead(sleeper)
+    with pytest.raises(ConflictError, match="stood still"), sleeper.write() as tx:
+        tx.execute(sa.text("SET idle_in_transaction_session_timeout = '100ms'"))
+        leases.check(tx, term)
+        with other.write() as waiting:  # waits until the server has ended the other
+            assert leases.take(waiting, leases.look(waiting), "you", expires_at=200) == term + 1
+        leases.check(tx, term)
+    with pytest.raises(FencedError), sleeper.write() as tx:
+        leases.check(tx, term)
+    sleeper.close()
+    other.close()

@@ -1,7 +1,9 @@
 """The way into a catalog: a URL to transactions.
 
 SQLite: write-ahead log, full synchronisation, write transactions begin IMMEDIATE so that they queue instead of failing.
-PostgreSQL: write transactions lock the rows they decide by; reads see one snapshot.
+PostgreSQL: write transactions lock the rows they decide by; reads see one snapshot. A process that is stopped or cut
+off amid a transaction would keep its locks, and with the lease's row nobody could take over: the server ends a
+transaction that stands still for half a lease, and its owner, awake again, repeats what it was at.
 """
 
 from __future__ import annotations
@@ -17,12 +19,13 @@ from sqlalchemy.exc import NoSuchModuleError, OperationalError
 from sqlalchemy.pool import StaticPool
 
 from stepwell.catalog.migrate import migrate
-from stepwell.errors import WarehouseError, mask
+from stepwell.errors import ConflictError, WarehouseError, mask
 
 Transaction = sa.Connection
 """What the functions of this package work on."""
 
 _BUSY_SECONDS = 30
+_IDLE_SECONDS = 5
 
 
 class Catalog:
@@ -61,10 +64,13 @@ class Catalog:
 def _translated() -> Iterator[None]:
     try:
         yield
-    except OperationalError as error:
-        raise WarehouseError(
-            "the catalog is busy or out of reach", detail=str(error.orig).strip(), hint="Try again."
-        ) from error
+    except sa.exc.DBAPIError as error:
+        said = str(error.orig).strip()
+        if "idle-in-transaction" in said:
+            raise ConflictError("the catalog ended a transaction that stood still", detail=said) from error
+        if isinstance(error, OperationalError):
+            raise WarehouseError("the catalog is busy or out of reach", detail=said, hint="Try again.") from error
+        raise
 
 
 def open_catalog(url: str) -> Catalog:
@@ -102,7 +108,8 @@ def _engine(url: str) -> sa.Engine:
         if parsed.database:
             Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
         return _prepare_sqlite(sa.create_engine(url, connect_args={"timeout": _BUSY_SECONDS}))
-    return sa.create_engine(url, pool_pre_ping=True, connect_args={"options": "-c lock_timeout=30s"})
+    options = f"-c lock_timeout={_BUSY_SECONDS}s -c idle_in_transaction_session_timeout={_IDLE_SECONDS}s"
+    return sa.create_engine(url, pool_pre_ping=True, connect_args={"options": options})
 
 
 def _prepare_sqlite(engine: sa.Engine) -> sa.Engine:

@@ -258,7 +258,7 @@ class Leader:
             try:
                 with self._runtime.catalog.write() as tx:
                     kept = leases.renew(tx, term, self._runtime.clock.now() + LEASE)
-            except WarehouseError as error:  # a busy catalog: beat again before the lease is over
+            except StepwellError as error:  # a busy catalog: beat again before the lease is over
                 self._runtime.notes.append(f"the lease could not be renewed: {error.message}")
                 continue
             if not kept:
