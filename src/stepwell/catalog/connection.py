@@ -54,23 +54,34 @@ class Catalog:
         with self._turn, self._engine.connect() as connection:
             connection = connection.execution_options(stepwell_write=True)
             with _translated(), connection.begin():
-                yield connection
+                with _before_commit():
+                    yield connection
 
     def close(self) -> None:
         self._engine.dispose()
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _before_commit() -> Iterator[None]:
+    """A connection that is lost before COMMIT was said has changed nothing for certain: it can be done again."""
     try:
         yield
     except sa.exc.DBAPIError as error:
-        said = str(error.orig).strip()
-        if "idle-in-transaction" in said:
-            raise ConflictError("the catalog ended a transaction that stood still", detail=said) from error
-        if isinstance(error, OperationalError):
-            raise WarehouseError("the catalog is busy or out of reach", detail=said, hint="Try again.") from error
+        if error.connection_invalidated or "idle-in-transaction" in str(error.orig):
+            raise ConflictError(
+                "the catalog ended a transaction that stood still", detail=str(error.orig).strip()
+            ) from error
         raise
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except OperationalError as error:
+        raise WarehouseError(
+            "the catalog is busy or out of reach", detail=str(error.orig).strip(), hint="Try again."
+        ) from error
 
 
 def open_catalog(url: str) -> Catalog:
