@@ -18,15 +18,24 @@ from stepwell.engine import (
     Snapshot,
     Spark,
     Staging,
+    alter_view,
     compact,
+    create_view,
+    differences,
     discard,
+    drop_relations,
+    inspect_views,
+    mark_for_repair,
     plain_name,
     read_system_table,
+    require_built,
     require_files,
     run_query,
     stage_data,
     stage_statement,
     vacuum,
+    verify,
+    view_called,
 )
 from stepwell.epochs import FIRST_EPOCH, Epoch
 from stepwell.errors import (
@@ -44,20 +53,24 @@ from stepwell.errors import (
 )
 from stepwell.failpoints import failpoint
 from stepwell.files import total
-from stepwell.relations import Definition, Relation, RelationId
+from stepwell.relations import Definition, Relation, RelationKind
 from stepwell.rows import Rows
 from stepwell.sql import parse
 from stepwell.sql.statements import (
     AddColumns,
+    AlterView,
     Begin,
     Body,
     Commit,
     CreateTable,
+    CreateView,
     Ddl,
     Delete,
     Describe,
-    DropTable,
+    DropRelations,
+    ExplainCreate,
     ExplainQuery,
+    ExplainRefresh,
     Flush,
     Insert,
     Merge,
@@ -68,14 +81,18 @@ from stepwell.sql.statements import (
     Rollback,
     SetOption,
     ShowCreate,
+    ShowDependencies,
     ShowTables,
+    ShowViews,
     Slice,
     Statement,
     Truncate,
     Update,
     Vacuum,
+    Verify,
 )
 from stepwell.storage import DeltaLogs, Warehouse
+from stepwell.views import RelationId
 from stepwell.writes import RelationWrite, Write
 
 if TYPE_CHECKING:
@@ -195,8 +212,12 @@ class Database:
                 return self._explain(text, extended)
             case Insert() | Update() | Delete() | Merge() | Truncate():
                 return self._write(stage_statement(self._runtime, body))
-            case CreateTable() | DropTable() | RenameTable() | AddColumns():
+            case CreateTable() | DropRelations() | RenameTable() | AddColumns() | CreateView() | AlterView():
                 return self._define(body)
+            case Verify(name, repair):
+                return self._verify(name, repair=repair)
+            case ShowViews() | ShowDependencies() | ExplainCreate() | ExplainRefresh():
+                return inspect_views(self._runtime, body)
             case Begin():
                 if self._transaction is not None:
                     raise TransactionStateError("a transaction is open already", hint="COMMIT or ROLLBACK it first.")
@@ -337,6 +358,13 @@ class Database:
             raise TransactionStateError(
                 "a table cannot be defined inside a transaction", hint="COMMIT first.", sqlstate="25001"
             )
+        if isinstance(body, CreateView):
+            self._new_name(body.name)
+            built = create_view(self._runtime, body)
+            if built is not None:
+                self._wait(built)
+                require_built(self._runtime, body.name.last)
+            return Rows([], [])
         now = self._runtime.clock.now()
         with self._runtime.catalog.write() as tx:
             control.lock(tx)
@@ -350,14 +378,23 @@ class Database:
                         relations.create(tx, name, definition, body.columns)
                     except StepwellError as error:
                         raise error.at(body.name.slice.place) from None
-                case DropTable():
+                case DropRelations():
                     for each in body.names:
-                        if not (body.if_exists and relations.find(tx, plain_name(each)) is None):
-                            relations.drop(tx, _found(tx, each).id, now)
+                        _refuse_system(each)
+                    drop_relations(self._runtime, tx, body)
+                case AlterView():
+                    alter_view(self._runtime, tx, body)
                 case RenameTable():
                     relations.rename(tx, _found(tx, body.name).id, self._new_name(body.new_name))
                 case AddColumns():
-                    relations.add_columns(tx, _found(tx, body.name), body.columns)
+                    relation = _found(tx, body.name)
+                    if relation.kind != RelationKind.TABLE:
+                        raise ReadOnlyError(
+                            f'{relation.kind} "{relation.name}" has the columns of its query',
+                            place=body.name.slice.place,
+                            hint="CREATE OR REPLACE it.",
+                        )
+                    relations.add_columns(tx, relation, body.columns)
             epoch = control.look(tx).open_epoch
             writes.request_barrier(tx, epoch, now)
         self._wait(epoch)
@@ -392,7 +429,7 @@ class Database:
 
     def _show_tables(self) -> Rows:
         with self._runtime.catalog.read() as tx:
-            found = relations.get_all(tx)
+            found = [relation for relation in relations.get_all(tx) if not relation.is_hidden]
         return Rows(["name", "kind", "columns"], [(each.name, each.kind.value, len(each.columns)) for each in found])
 
     def _describe(self, name: Name) -> Rows:
@@ -413,6 +450,20 @@ class Database:
         self._leader.wait_idle()
         compact(self._runtime, relation.id, fold_now=True)
         return Rows(["name", "epoch"], [(relation.name, self.epoch)])
+
+    def _verify(self, name: Name, *, repair: bool) -> Rows:
+        with self._runtime.catalog.read() as tx:
+            view = view_called(tx, name)
+        verdict = verify(self._runtime, view)
+        if repair and not verdict.is_ok:
+            mark_for_repair(self._runtime, view)
+            with self._runtime.catalog.write() as tx:
+                epoch = control.lock(tx).open_epoch
+                writes.request_barrier(tx, epoch, self._runtime.clock.now())
+            self._wait(epoch)
+        columns = ["view", "epoch", "ok", "rows", "missing", "unexpected"]
+        row = (view.name, verdict.epoch, verdict.is_ok, verdict.rows, verdict.missing, verdict.unexpected)
+        return Rows(columns, [row], notes=differences(view, verdict))
 
     # -- helpers ------------------------------------------------------------------------------------------------------
 
@@ -470,9 +521,13 @@ def open_runtime(
     return Runtime(opened, place, clock or SystemClock(), Spark(spark), DeltaLogs(place))
 
 
-def _found(tx: Transaction, name: Name) -> Relation:
+def _refuse_system(name: Name) -> None:
     if name.parts[0].lower() == SYSTEM_NAMESPACE and len(name.parts) > 1:
         raise ReadOnlyError(f'system table "{name}" cannot be changed', place=name.slice.place)
+
+
+def _found(tx: Transaction, name: Name) -> Relation:
+    _refuse_system(name)
     try:
         return relations.get(tx, plain_name(name))
     except StepwellError as error:

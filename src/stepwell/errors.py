@@ -146,6 +146,12 @@ class CardinalityError(StepwellError):
     sqlstate = "21000"
 
 
+class DependentsError(StepwellError):
+    """What others read cannot be dropped or changed under them."""
+
+    sqlstate = "2BP01"
+
+
 class ReadOnlyError(StepwellError):
     """A write to something that cannot be written."""
 

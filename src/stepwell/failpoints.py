@@ -17,6 +17,7 @@ FAILPOINTS = (
     "acknowledge.inside",
     "acknowledge.after",
     "barrier.aligned",
+    "maintain.view",
     "barrier.commit.before",
     "barrier.commit.inside",
     "barrier.committed",

@@ -1,22 +1,27 @@
-"""Relations: tables now, views beside them. A relation is a relation: one shape in the catalog and on disk."""
+"""Relations: tables, and views beside them. A relation is a relation: one shape in the catalog and on disk."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NewType
 
 from stepwell.epochs import Epoch
 from stepwell.errors import UndefinedColumnError, nearest
 from stepwell.types import DATE, INSTANTS, INTEGERS, DataType
-
-RelationId = NewType("RelationId", int)
+from stepwell.views import RelationId, ViewDefinition
 
 
 class RelationKind(StrEnum):
     """What a relation is."""
 
     TABLE = "table"
+    MATERIALIZED = "materialized view"
+    VIEW = "view"
+    """A name for a query: nothing is stored, whoever reads it reads what it reads."""
+    BLOCK = "block"
+    """A part of a view's query that is kept like a view of its own, and that no user sees."""
+    STATE = "state"
+    """What a view remembers to be able to go on: a row of partial results a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class Definition:
     key: tuple[str, ...] = ()
     chunking: Chunking | None = None
     watermark: WatermarkRule | None = None
+    view: ViewDefinition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,36 @@ class Relation:
     @property
     def kind(self) -> RelationKind:
         return self.definition.kind
+
+    @property
+    def view(self) -> ViewDefinition:
+        """What makes a view of it; asked of views only."""
+        assert self.definition.view is not None, f"{self.name} is a {self.kind}"
+        return self.definition.view
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether it has rows of its own."""
+        return self.kind != RelationKind.VIEW
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether it is a part of a view rather than a relation that a user made."""
+        return self.kind in (RelationKind.BLOCK, RelationKind.STATE)
+
+    @property
+    def is_maintained(self) -> bool:
+        """Whether its rows follow from those of others."""
+        return self.kind in (RelationKind.MATERIALIZED, RelationKind.BLOCK)
+
+    @property
+    def versions_return(self) -> bool:
+        """Whether a row that was taken back can come again under the version it had.
+
+        A table gives every version a number of its own. A derived row's version is a fingerprint of what it is, so
+        that its retraction can be computed from what caused it instead of being looked up.
+        """
+        return self.kind != RelationKind.TABLE
 
     @property
     def key(self) -> tuple[str, ...]:

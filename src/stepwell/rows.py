@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 class Rows:
     """Columns and rows, with the methods of a DataFrame that make sense for something already computed."""
 
-    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[Any]], notes: Sequence[str] = ()) -> None:
+        """`notes` are lines for a person beside the answer."""
         self.columns = list(columns)
+        self.notes = list(notes)
         self._rows = [tuple(row) for row in rows]
 
     def tuples(self) -> list[tuple[Any, ...]]:

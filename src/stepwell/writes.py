@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NewType
 
 from stepwell.files import NewFile
-from stepwell.relations import RelationId
+from stepwell.views import RelationId
 
 Position = NewType("Position", int)
 """The number of an acknowledgement; they are counted through the whole database, without gaps in their order."""

@@ -14,18 +14,19 @@ import stepwell
 SOURCE = Path(stepwell.__file__).parent
 
 NOUNS = {
-    "errors", "epochs", "files", "relations", "writes", "types", "durations", "clock", "failpoints", "definitions", "rows", "version",
+    "errors", "epochs", "files", "relations", "writes", "types", "durations", "clock", "failpoints", "definitions", "rows", "version", "views",
 }  # fmt: skip
 LAYERS: dict[str, set[str]] = {
     "sql": NOUNS,
-    "plan": NOUNS | {"sql"},
+    "graph": NOUNS,
+    "plan": NOUNS | {"sql", "graph"},
     "catalog": NOUNS | {"sql", "plan"},
     "storage": NOUNS | {"sql", "plan"},
-    "engine": NOUNS | {"sql", "plan", "catalog", "storage"},
-    "database": NOUNS | {"sql", "plan", "catalog", "storage", "engine"},
-    "bench": NOUNS | {"sql", "plan", "catalog", "storage", "engine", "database"},
-    "slt": NOUNS | {"sql", "plan", "catalog", "storage", "engine", "database"},
-    "cli": NOUNS | {"sql", "plan", "catalog", "storage", "engine", "database", "bench"},
+    "engine": NOUNS | {"sql", "graph", "plan", "catalog", "storage"},
+    "database": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine"},
+    "bench": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine", "database"},
+    "slt": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine", "database"},
+    "cli": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine", "database", "bench"},
 }
 MAY_IMPORT_SPARK = {"engine", "storage", "bench"}
 NEVER_FOR_DATA = {"pandas", "polars", "duckdb", "pyarrow.compute"}

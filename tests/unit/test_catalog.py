@@ -80,7 +80,7 @@ def barrier(catalog: Catalog, term: int) -> Epoch:
     with catalog.write() as tx:
         epoch = barriers.close(tx, term, 10)
     with catalog.write() as tx:
-        barriers.commit(tx, term, epoch, [], 11)
+        barriers.commit(tx, term, epoch, [], barriers.Derived(), 11)
     with catalog.write() as tx:
         barriers.finish(tx, term, epoch, [], 12)
     return epoch
@@ -232,7 +232,7 @@ def test_every_step_of_a_barrier_is_refused_to_a_term_that_is_over(catalog: Cata
     new = lead(catalog, "new")
     for step in (
         lambda tx: barriers.close(tx, old, 1),
-        lambda tx: barriers.commit(tx, old, epoch, [], 1),
+        lambda tx: barriers.commit(tx, old, epoch, [], barriers.Derived(), 1),
         lambda tx: barriers.finish(tx, old, epoch, [], 1),
     ):
         with pytest.raises(FencedError), catalog.write() as tx:
@@ -240,7 +240,7 @@ def test_every_step_of_a_barrier_is_refused_to_a_term_that_is_over(catalog: Cata
     with catalog.read() as tx:
         assert [each.state for each in barriers.unfinished(tx)] == [EpochState.ALIGNED]
     with catalog.write() as tx:
-        barriers.commit(tx, new, epoch, [], 1)
+        barriers.commit(tx, new, epoch, [], barriers.Derived(), 1)
 
 
 def test_a_lease_is_taken_once_renewed_and_released(catalog: Catalog) -> None:
@@ -267,7 +267,7 @@ def test_a_consolidated_changelog_stands_for_what_was_acknowledged(catalog: Cata
         [inputs] = files.written_in(tx, epoch).values()
     both = Consolidated(tuple(inputs), (new_file("both", Store.CHANGES, rows=3, retracted=1),))
     with catalog.write() as tx:
-        barriers.commit(tx, term, epoch, [both], 1)
+        barriers.commit(tx, term, epoch, [both], barriers.Derived(), 1)
         assert [file.path for file in files.content(tx, relation.id, epoch)] == ["both"]
         barriers.finish(tx, term, epoch, [], 1)
         assert [(each.inserted, each.retracted) for each in barriers.readable(tx)] == [(2, 1)]
@@ -310,7 +310,7 @@ def test_what_was_published_is_remembered(catalog: Catalog) -> None:
     insert(catalog, relation, "x")
     with catalog.write() as tx:
         epoch = barriers.close(tx, term, 1)
-        barriers.commit(tx, term, epoch, [], 1)
+        barriers.commit(tx, term, epoch, [], barriers.Derived(), 1)
         [file] = files.content(tx, relation.id, epoch)
         barriers.finish(tx, term, epoch, [(relation.id, Publication(epoch, (file,), ()))], 1)
         assert barriers.publication_state(tx, relation.id) == (1, epoch)
@@ -423,12 +423,17 @@ def test_a_transaction_that_stands_still_is_ended_and_blocks_nobody(postgres: Po
     url = postgres.new_database()
     sleeper, other = open_catalog(url), open_catalog(url)
     term = lead(sleeper)
-    with pytest.raises(ConflictError, match="stood still"), sleeper.write() as tx:
-        tx.execute(sa.text("SET idle_in_transaction_session_timeout = '100ms'"))
-        leases.check(tx, term)
-        with other.write() as waiting:  # waits until the server has ended the other
-            assert leases.take(waiting, leases.look(waiting), "you", expires_at=200) == term + 1
-        leases.check(tx, term)
+
+    def sleep() -> None:
+        with sleeper.write() as tx:
+            tx.execute(sa.text("SET idle_in_transaction_session_timeout = '100ms'"))
+            leases.check(tx, term)
+            with other.write() as waiting:  # waits until the server has ended the first
+                assert leases.take(waiting, leases.look(waiting), "you", expires_at=200) == term + 1
+            leases.check(tx, term)
+
+    with pytest.raises(ConflictError, match="stood still"):
+        sleep()
     with pytest.raises(FencedError), sleeper.write() as tx:
         leases.check(tx, term)
     sleeper.close()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from stepwell.definitions import create_statement
 from stepwell.epochs import Epoch
 from stepwell.errors import StepwellError
-from stepwell.relations import Chunking, Column, Definition, Relation, RelationId, WatermarkRule
+from stepwell.relations import Chunking, Column, Definition, Relation, WatermarkRule
 from stepwell.sql import parse
 from stepwell.sql.statements import (
     AddColumns,
@@ -18,7 +18,7 @@ from stepwell.sql.statements import (
     CreateTable,
     Delete,
     Describe,
-    DropTable,
+    DropRelations,
     ExplainQuery,
     Flush,
     Insert,
@@ -38,6 +38,7 @@ from stepwell.sql.statements import (
     Vacuum,
 )
 from stepwell.types import BIGINT, INT, STRING, TIMESTAMP
+from stepwell.views import RelationId
 
 
 def test_several_statements_stand_in_one_text_between_comments() -> None:
@@ -50,7 +51,7 @@ def test_several_statements_stand_in_one_text_between_comments() -> None:
     ("text", "kind"),
     [
         ("SELECT 1", Query), ("WITH a AS (SELECT 1) SELECT * FROM a", Query), ("VALUES (1)", Query), ("(SELECT 1)", Query),
-        ("FROM t SELECT *", Query), ("EXPLAIN SELECT 1", ExplainQuery), ("DROP TABLE a, b", DropTable),
+        ("FROM t SELECT *", Query), ("EXPLAIN SELECT 1", ExplainQuery), ("DROP TABLE a, b", DropRelations),
         ("ALTER TABLE a RENAME TO b", RenameTable), ("ALTER TABLE a ADD COLUMNS (b INT, c STRING)", AddColumns),
         ("INSERT INTO t SELECT 1", Insert), ("INSERT INTO TABLE t (SELECT 1)", Insert), ("UPDATE t SET a = 1", Update),
         ("DELETE FROM t", Delete), ("TRUNCATE TABLE t", Truncate), ("BEGIN TRANSACTION", Begin), ("START TRANSACTION", Begin),
@@ -120,7 +121,7 @@ def test_settings_take_words_numbers_and_intervals(text: str, value: str) -> Non
     ("text", "message", "marked"),
     [
         ("SELEC 1", '"SELEC" does not begin a statement', "SELEC"),
-        ("CREATE TABL t (a INT)", 'expected TABLE instead of "TABL"', "TABL"),
+        ("CREATE TABL t (a INT)", 'expected TABLE, MATERIALIZED VIEW or VIEW instead of "TABL"', "TABL"),
         ("CREATE TABLE t (a INT, A STRING)", 'column "A" appears twice', "A"),
         ("CREATE TABLE t (a INT, _diff INT)", 'column name "_diff" is reserved', "_diff"),
         ("CREATE TABLE t (_SW_x INT)", 'column name "_SW_x" is reserved', "_SW_x"),

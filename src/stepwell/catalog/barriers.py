@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from stepwell.catalog import control, files, leases
+from stepwell.catalog import control, files, leases, views
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import barrier_requests, epochs, relations
 from stepwell.epochs import Epoch, EpochRecord, EpochState
@@ -15,7 +16,7 @@ from stepwell.errors import EpochNotRetainedError
 from stepwell.failpoints import failpoint
 from stepwell.files import DataFile, NewFile, total
 from stepwell.plan import Publication
-from stepwell.relations import RelationId
+from stepwell.views import Refresh, RelationId, ViewRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,34 @@ def close(tx: Transaction, term: int, now: int) -> Epoch:
     return epoch
 
 
-def commit(tx: Transaction, term: int, epoch: Epoch, consolidated: Sequence[Consolidated], now: int) -> None:
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """What an epoch made of the views: files of each, what was done, and which of them fare otherwise now."""
+
+    files: Mapping[RelationId, Sequence[NewFile]] = field(default_factory=dict)
+    refreshes: Sequence[Refresh] = ()
+    records: Sequence[ViewRecord] = ()
+    hidden: AbstractSet[RelationId] = frozenset()
+    replaced: AbstractSet[RelationId] = frozenset()
+
+
+def commit(
+    tx: Transaction, term: int, epoch: Epoch, consolidated: Sequence[Consolidated], derived: Derived, now: int
+) -> None:
     """Make an aligned epoch one that cannot be lost."""
     leases.check(tx, term)
     control.lock(tx)
     for each in consolidated:
         files.replace_written(tx, each.inputs, each.outputs, now)
-    written = files.written_in(tx, epoch)
+    for relation, new in derived.files.items():
+        if relation in derived.replaced:
+            files.close(tx, relation, files.content(tx, relation, Epoch(epoch - 1)), new, epoch, now)
+        else:
+            files.add(tx, relation, new, from_epoch=epoch)
+    views.put(tx, derived.records)
+    views.advance(tx, epoch)
+    views.record_refreshes(tx, derived.refreshes)
+    written = {id_: group for id_, group in files.written_in(tx, epoch).items() if id_ not in derived.hidden}
     counts = total(file for group in written.values() for file in group)
     tx.execute(
         sa.update(epochs)

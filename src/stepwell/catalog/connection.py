@@ -53,9 +53,8 @@ class Catalog:
         """A transaction that commits when the block ends and leaves nothing behind when it raises."""
         with self._turn, self._engine.connect() as connection:
             connection = connection.execution_options(stepwell_write=True)
-            with _translated(), connection.begin():
-                with _before_commit():
-                    yield connection
+            with _translated(), connection.begin(), _before_commit():
+                yield connection
 
     def close(self) -> None:
         self._engine.dispose()

@@ -20,6 +20,8 @@ class Control:
     readable_epoch: Epoch
     last_position: Position
     forgotten_position: Position
+    generation: int
+    """Grows with every change of a definition: what was read of them at the same number is still right."""
 
 
 def look(tx: Transaction) -> Control:
@@ -36,6 +38,11 @@ def move(tx: Transaction, **values: int) -> None:
     tx.execute(sa.update(schema.control).values(**values))
 
 
+def redefine(tx: Transaction) -> None:
+    """Say that a definition changes in this transaction."""
+    tx.execute(sa.update(schema.control).values(generation=schema.control.c.generation + 1))
+
+
 def _read(tx: Transaction, query: sa.Select[tuple[int, ...]]) -> Control:
     row = tx.execute(query).one()
     return Control(
@@ -43,4 +50,5 @@ def _read(tx: Transaction, query: sa.Select[tuple[int, ...]]) -> Control:
         Epoch(row.readable_epoch),
         Position(row.last_position),
         Position(row.forgotten_position),
+        row.generation,
     )

@@ -13,7 +13,7 @@ from stepwell.catalog.schema import files
 from stepwell.epochs import Epoch
 from stepwell.errors import ConflictError
 from stepwell.files import LATEST, DataFile, FileStatistics, NewFile, Store
-from stepwell.relations import RelationId
+from stepwell.views import RelationId
 
 
 def add(

@@ -13,8 +13,9 @@ from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import relations, schemas
 from stepwell.epochs import Epoch
 from stepwell.errors import DuplicateNameError, UndefinedTableError, nearest
-from stepwell.relations import Chunking, Column, Definition, Relation, RelationId, RelationKind, WatermarkRule
+from stepwell.relations import Chunking, Column, Definition, Relation, RelationKind, WatermarkRule
 from stepwell.types import parse_type
+from stepwell.views import Input, RefreshPolicy, RelationId, ViewDefinition
 
 NAMESPACE = "main"
 
@@ -37,6 +38,7 @@ def create(tx: Transaction, name: str, definition: Definition, columns: tuple[Co
     except IntegrityError as error:
         raise DuplicateNameError(f'relation "{name}" exists already') from error
     id_ = RelationId(found)
+    control.redefine(tx)
     _add_schema(tx, id_, epoch, columns)
     return Relation(id_, name, definition, columns, epoch)
 
@@ -64,7 +66,18 @@ def get(tx: Transaction, name: str, epoch: Epoch | None = None) -> Relation:
 def get_all(tx: Transaction) -> list[Relation]:
     """Every relation, in the order of creation."""
     query = sa.select(relations).where(relations.c.dropped_epoch.is_(None)).order_by(relations.c.id)
-    return [_relation(tx, row, None) for row in tx.execute(query).mappings()]
+    columns = {
+        row.relation_id: row.columns
+        for row in tx.execute(sa.select(schemas).order_by(schemas.c.from_epoch, schemas.c.id))
+    }
+    return [_with_columns(row, columns[row["id"]]) for row in tx.execute(query).mappings()]
+
+
+def by_id(tx: Transaction, id_: RelationId) -> Relation | None:
+    """The relation of this number, unless it is dropped."""
+    query = sa.select(relations).where(relations.c.id == id_, relations.c.dropped_epoch.is_(None))
+    row = tx.execute(query).mappings().one_or_none()
+    return _relation(tx, row, None) if row else None
 
 
 def known_ids(tx: Transaction) -> dict[RelationId, int | None]:
@@ -76,7 +89,22 @@ def known_ids(tx: Transaction) -> dict[RelationId, int | None]:
 def drop(tx: Transaction, id_: RelationId, now: int) -> None:
     """Free the name at once; the files go when nobody can need them."""
     epoch = control.lock(tx).open_epoch
+    control.redefine(tx)
     tx.execute(sa.update(relations).where(relations.c.id == id_).values(dropped_epoch=epoch, dropped_at=now))
+
+
+def redefine(tx: Transaction, id_: RelationId, definition: Definition) -> None:
+    """Give a relation another definition; its columns stay."""
+    control.lock(tx)
+    control.redefine(tx)
+    tx.execute(sa.update(relations).where(relations.c.id == id_).values(definition=_encode(definition)))
+
+
+def set_columns(tx: Transaction, id_: RelationId, columns: tuple[Column, ...]) -> None:
+    """Give a relation these columns from the open epoch on."""
+    epoch = control.lock(tx).open_epoch
+    control.redefine(tx)
+    _add_schema(tx, id_, epoch, columns)
 
 
 def forget(tx: Transaction, ids: Iterable[RelationId]) -> None:
@@ -88,6 +116,7 @@ def forget(tx: Transaction, ids: Iterable[RelationId]) -> None:
 
 def rename(tx: Transaction, id_: RelationId, name: str) -> None:
     control.lock(tx)
+    control.redefine(tx)
     try:
         tx.execute(sa.update(relations).where(relations.c.id == id_).values(name=name, name_key=name.lower()))
     except IntegrityError as error:
@@ -104,6 +133,7 @@ def add_columns(tx: Transaction, relation: Relation, columns: tuple[Column, ...]
             raise DuplicateNameError(
                 f'column "{column.name}" exists already in {relation.kind} "{relation.name}"', sqlstate="42701"
             )
+    control.redefine(tx)
     _add_schema(tx, relation.id, epoch, current + columns)
 
 
@@ -133,7 +163,10 @@ def _relation(tx: Transaction, row: Any, epoch: Epoch | None) -> Relation:
         query = query.order_by(schemas.c.from_epoch, schemas.c.id)
     else:
         query = query.order_by(schemas.c.from_epoch.desc(), schemas.c.id.desc())
-    columns = tx.execute(query.limit(1)).scalar_one()
+    return _with_columns(row, tx.execute(query.limit(1)).scalar_one())
+
+
+def _with_columns(row: Any, columns: list[dict[str, Any]]) -> Relation:
     return Relation(
         RelationId(row["id"]),
         row["name"],
@@ -154,7 +187,36 @@ def _encode(definition: Definition) -> dict[str, object]:
         "key": list(definition.key),
         "chunking": [chunking.column, chunking.width] if chunking else None,
         "watermark": [watermark.column, watermark.delay] if watermark else None,
+        "view": _encode_view(definition.view) if definition.view else None,
     }
+
+
+def _encode_view(view: ViewDefinition) -> dict[str, object]:
+    return {
+        "text": view.text,
+        "bound": view.bound,
+        "parents": list(view.parents),
+        "inputs": [[each.relation, list(each.columns)] for each in view.inputs],
+        "policy": view.policy.value,
+        "plan": view.plan,
+        "state": view.state,
+        "blocks": list(view.blocks),
+        "owner": view.owner,
+    }
+
+
+def _decode_view(stored: dict[str, Any]) -> ViewDefinition:
+    return ViewDefinition(
+        stored["text"],
+        stored["bound"],
+        tuple(map(RelationId, stored["parents"])),
+        tuple(Input(RelationId(relation), tuple(columns)) for relation, columns in stored["inputs"]),
+        RefreshPolicy(stored["policy"]),
+        stored["plan"],
+        stored["state"],
+        tuple(map(RelationId, stored["blocks"])),
+        stored["owner"],
+    )
 
 
 def _decode(kind: RelationKind, stored: dict[str, Any]) -> Definition:
@@ -163,4 +225,5 @@ def _decode(kind: RelationKind, stored: dict[str, Any]) -> Definition:
         tuple(stored["key"]),
         Chunking(*stored["chunking"]) if stored["chunking"] else None,
         WatermarkRule(*stored["watermark"]) if stored["watermark"] else None,
+        _decode_view(stored["view"]) if stored.get("view") else None,
     )

@@ -16,6 +16,7 @@ control = sa.Table(
     sa.Column("readable_epoch", sa.BigInteger, nullable=False),
     sa.Column("last_position", sa.BigInteger, nullable=False),
     sa.Column("forgotten_position", sa.BigInteger, nullable=False),
+    sa.Column("generation", sa.BigInteger, nullable=False, server_default="0"),
 )
 
 relations = sa.Table(
@@ -135,4 +136,28 @@ settings = sa.Table(
     metadata,
     sa.Column("name", sa.String, primary_key=True),
     sa.Column("value", sa.String, nullable=False),
+)
+
+views = sa.Table(
+    "views",
+    metadata,
+    sa.Column("relation_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("state", sa.String, nullable=False),
+    sa.Column("reflects", sa.BigInteger, nullable=False),
+    sa.Column("reason", sa.String),
+)
+
+refreshes = sa.Table(
+    "refreshes",
+    metadata,
+    sa.Column("epoch", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("relation_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("rule", sa.String, nullable=False),
+    sa.Column("steps", sa.String, nullable=False),
+    sa.Column("rows_in", sa.BigInteger, nullable=False),
+    sa.Column("inserted", sa.BigInteger, nullable=False),
+    sa.Column("retracted", sa.BigInteger, nullable=False),
+    sa.Column("bytes_read", sa.BigInteger, nullable=False),
+    sa.Column("jobs", sa.BigInteger, nullable=False),
+    sa.Column("microseconds", sa.BigInteger, nullable=False),
 )

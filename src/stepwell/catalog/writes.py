@@ -16,7 +16,7 @@ from stepwell.catalog.relations import return_rows
 from stepwell.catalog.schema import acknowledgements, barrier_requests, relations
 from stepwell.errors import ConflictError, UndefinedTableError
 from stepwell.failpoints import failpoint
-from stepwell.relations import RelationId
+from stepwell.views import RelationId
 from stepwell.writes import Position, Receipt, RelationWrite, Touch, Write
 
 

@@ -5,7 +5,9 @@
 """
 
 from stepwell.engine.compaction import compact
+from stepwell.engine.creation import alter_view, create_view, drop_relations, require_built, view_called
 from stepwell.engine.failures import translate, translated
+from stepwell.engine.inspection import differences, inspect_views
 from stepwell.engine.java import find_java
 from stepwell.engine.leader import Leader
 from stepwell.engine.queries import plain_name, run_query
@@ -16,6 +18,7 @@ from stepwell.engine.staging import discard, require_files
 from stepwell.engine.statements import Staging, stage_data, stage_statement
 from stepwell.engine.system import SYSTEM_NAMESPACE, SYSTEM_TABLES, read_system_table
 from stepwell.engine.vacuum import clean_orphans, vacuum
+from stepwell.engine.verify import Verdict, mark_for_repair, verify
 
 __all__ = [
     "SYSTEM_NAMESPACE",
@@ -25,12 +28,20 @@ __all__ = [
     "Snapshot",
     "Spark",
     "Staging",
+    "Verdict",
+    "alter_view",
     "clean_orphans",
     "compact",
+    "create_view",
+    "differences",
     "discard",
+    "drop_relations",
     "find_java",
+    "inspect_views",
+    "mark_for_repair",
     "plain_name",
     "read_system_table",
+    "require_built",
     "require_files",
     "run_query",
     "stage_data",
@@ -38,4 +49,6 @@ __all__ = [
     "translate",
     "translated",
     "vacuum",
+    "verify",
+    "view_called",
 ]

@@ -6,18 +6,21 @@ transaction or can be repeated, so whoever comes next goes on from the last one 
 
 from __future__ import annotations
 
-from stepwell.catalog import barriers, control, files, leases, relations
-from stepwell.catalog.barriers import Consolidated
+from stepwell.catalog import barriers, control, files, leases
+from stepwell.catalog.barriers import Consolidated, Derived
 from stepwell.engine.consolidation import consolidate
+from stepwell.engine.definitions import load, load_in
 from stepwell.engine.failures import translated
+from stepwell.engine.maintenance import maintain
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.staging import SMALL_BYTES, write_frame
 from stepwell.epochs import Epoch, EpochState
 from stepwell.failpoints import failpoint
 from stepwell.files import DIFF, EPOCH, DataFile, NewFile, Store
 from stepwell.plan import Publication, needs_consolidation, plan_publication
-from stepwell.relations import Relation, RelationId
+from stepwell.relations import Relation
 from stepwell.storage import scan_changes, write_batch
+from stepwell.views import RelationId
 
 
 def run_barrier(runtime: Runtime, term: int) -> tuple[Epoch, list[RelationId]]:
@@ -41,6 +44,8 @@ def recover(runtime: Runtime, term: int) -> None:
 
 def publish(runtime: Runtime, relation: Relation) -> None:
     """Bring one relation's Delta log up to date after a compaction, which changes files and nothing else."""
+    if relation.is_hidden:
+        return
     with runtime.publishing:
         with runtime.catalog.read() as tx:
             epoch = control.look(tx).readable_epoch
@@ -52,17 +57,31 @@ def publish(runtime: Runtime, relation: Relation) -> None:
 
 def _commit(runtime: Runtime, term: int, epoch: Epoch) -> None:
     with runtime.catalog.read() as tx:
-        by_id = {relation.id: relation for relation in relations.get_all(tx)}
+        by_id = load_in(runtime, tx).by_id
         written = files.written_in(tx, epoch)
     consolidated = [
         Consolidated(tuple(group), tuple(_consolidate(runtime, by_id[id_], group, epoch)))
         for id_, group in written.items()
         if id_ in by_id and needs_consolidation(group)
     ]
+    derived = _derive(runtime, epoch, written, consolidated)
     failpoint("barrier.commit.before")
     with runtime.catalog.write() as tx:
-        barriers.commit(tx, term, epoch, consolidated, runtime.clock.now())
+        barriers.commit(tx, term, epoch, consolidated, derived, runtime.clock.now())
     failpoint("barrier.committed")
+
+
+def _derive(
+    runtime: Runtime, epoch: Epoch, written: dict[RelationId, list[DataFile]], consolidated: list[Consolidated]
+) -> Derived:
+    """What the epoch does to the views."""
+    deltas: dict[RelationId, list[DataFile]] = dict(written)
+    for each in consolidated:
+        relation = RelationId(each.inputs[0].relation)
+        deltas[relation] = [file.staged(relation) for file in each.outputs]
+    made = maintain(runtime, epoch, deltas)
+    hidden = frozenset(id_ for id_, relation in load(runtime).by_id.items() if relation.is_hidden)
+    return Derived(made.files, made.refreshes, made.records, hidden, made.replaced)
 
 
 def _publish_and_finish(runtime: Runtime, term: int, epoch: Epoch) -> list[RelationId]:
@@ -71,7 +90,7 @@ def _publish_and_finish(runtime: Runtime, term: int, epoch: Epoch) -> list[Relat
             leases.check(tx, term)
         with runtime.catalog.read() as tx:
             written = files.written_in(tx, epoch)
-            known = relations.get_all(tx)
+            known = [each for each in load_in(runtime, tx).by_id.values() if each.is_stored and not each.is_hidden]
             unpublished = {each.id for each in known if barriers.publication_state(tx, each.id)[1] is None}
         publications = []
         for relation in known:

@@ -14,8 +14,9 @@ from stepwell.errors import ConflictError
 from stepwell.failpoints import failpoint
 from stepwell.files import DataFile, NewFile, Store
 from stepwell.plan import SETTLED_ROWS, Content, Fold, Merge, choose_fold, choose_merge
-from stepwell.relations import Relation, RelationId
+from stepwell.relations import Relation
 from stepwell.storage import concatenate, scan_content, scan_files, write_batch
+from stepwell.views import RelationId
 
 CONCATENATE_ROWS = 65_536
 """Up to this many rows, files are put together as they are by the driver; beyond it, Spark also sorts them."""
@@ -76,7 +77,7 @@ def _is_small(merge: Merge) -> bool:
 def _look(runtime: Runtime, id_: RelationId) -> tuple[Relation | None, list[DataFile], Epoch]:
     with runtime.catalog.read() as tx:
         epoch = control.look(tx).readable_epoch
-        relation = next((each for each in relations.get_all(tx) if each.id == id_), None)
+        relation = relations.by_id(tx, id_)
         return relation, files.latest(tx, id_), epoch
 
 

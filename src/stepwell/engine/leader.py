@@ -20,7 +20,7 @@ from stepwell.engine.runtime import Runtime
 from stepwell.engine.vacuum import vacuum
 from stepwell.epochs import Epoch
 from stepwell.errors import FencedError, StepwellError, WarehouseError
-from stepwell.relations import RelationId
+from stepwell.views import RelationId
 
 LEASE = 10_000_000
 """How long a lease lasts without a heartbeat, in microseconds."""

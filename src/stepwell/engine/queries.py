@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
@@ -14,9 +15,11 @@ from stepwell.engine.system import SYSTEM_NAMESPACE, system_frame
 from stepwell.epochs import Epoch
 from stepwell.errors import Place, SqlSyntaxError, StepwellError, UndefinedTableError, UnsupportedError
 from stepwell.files import DIFF, EPOCH
+from stepwell.relations import Relation, RelationKind
 from stepwell.sql import QUERY, AsOf, Composition, Reference, find_references
 from stepwell.sql.statements import Name, Slice
 from stepwell.types import quote
+from stepwell.views import placeholder
 
 _LEFT_TO_SPARK = {"parquet", "csv", "json", "orc", "text", "binaryfile", "avro", "global_temp"}
 
@@ -89,17 +92,29 @@ class Binding:
         relation_name = plain_name(name)
         if reference.changes:
             relation = snapshot.relation(relation_name)
+            if relation.kind == RelationKind.VIEW:
+                raise UnsupportedError(f'view "{relation.name}" has no changes of its own')
             frame = snapshot.changes(relation, reference.changes.after, reference.changes.upto)
             return frame.select(*(quote(column.name) for column in relation.columns), DIFF, EPOCH)
-        if reference.as_of:
-            epoch = self._epoch(reference.as_of)
-            relation = snapshot.relation_at(relation_name, epoch)
-            content = snapshot.content(relation, epoch)
-        else:
-            relation = snapshot.relation(relation_name)
-            content = snapshot.content(relation)
+        epoch = self._epoch(reference.as_of) if reference.as_of else None
+        relation = snapshot.relation(relation_name) if epoch is None else snapshot.relation_at(relation_name, epoch)
+        if relation.kind == RelationKind.VIEW:
+            return self._plain_view(relation, epoch)
+        return self._stored(relation, epoch, [column.name for column in relation.columns])
+
+    def _stored(self, relation: Relation, epoch: Epoch | None, columns: Sequence[str]) -> DataFrame:
+        content = self._snapshot.content(relation, epoch)
         self.bytes += content.bytes
-        return snapshot.rows(relation, content).select(*(quote(column.name) for column in relation.columns))
+        return self._snapshot.rows(relation, content).select(*(quote(name) for name in columns))
+
+    def _plain_view(self, view: Relation, epoch: Epoch | None) -> DataFrame:
+        """What a plain view stands for, with all that it reads at one epoch."""
+        text = view.view.bound
+        for source in view.view.inputs:
+            relation = self._snapshot.relation_numbered(source.relation)
+            name = self.add_view(self._stored(relation, epoch, source.columns))
+            text = re.sub(rf"\b{placeholder(source.relation)}\b", name, text)
+        return self._runtime.spark.session.sql(text)
 
     def _epoch(self, as_of: AsOf) -> Epoch:
         if as_of.kind == "version":

@@ -6,6 +6,7 @@ import itertools
 import threading
 import uuid
 from dataclasses import dataclass, field
+from typing import Any
 
 from stepwell.catalog import Catalog
 from stepwell.clock import Clock
@@ -23,7 +24,9 @@ class Runtime:
     spark: Spark
     logs: DeltaLogs
     publishing: threading.RLock = field(default_factory=threading.RLock)
+    analyzing: threading.RLock = field(default_factory=threading.RLock)
     stopping: threading.Event = field(default_factory=threading.Event)
+    cache: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 

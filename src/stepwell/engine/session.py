@@ -10,6 +10,7 @@ import os
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -69,6 +70,7 @@ class Spark:
     def __init__(self, origin: SparkSession | str | None) -> None:
         self._origin = origin
         self._session: SparkSession | None = None
+        self._maintenance: SparkSession | None = None
         self._lock = threading.RLock()
 
     @property
@@ -81,12 +83,34 @@ class Spark:
         with self._lock:
             if self._session is None:
                 base = self._origin if isinstance(self._origin, SparkSession) else start_spark(self._origin)
-                self._session = base.newSession()
-                for name, value in SETTINGS.items():
-                    self._session.conf.set(name, value)
-                if _is_local(self._session):
-                    self._session.conf.set("spark.sql.shuffle.partitions", str(max(2, os.cpu_count() or 2)))
+                self._session = _ours(base)
             return self._session
+
+    @property
+    def maintenance(self) -> SparkSession:
+        """A session for the barrier loop: its temporary views are its own."""
+        with self._lock:
+            if self._maintenance is None:
+                self._maintenance = _ours(self.session)
+            return self._maintenance
+
+    def begin_group(self, group: str, description: str) -> Callable[[], int]:
+        """Let the jobs of this thread be counted under a name; what comes back says how many there were."""
+        context = getattr(self.session, "sparkContext", None)
+        if context is None:
+            return lambda: 0
+        context.setJobGroup(group, description)
+        return lambda: len(context.statusTracker().getJobIdsForGroup(group))
+
+
+def _ours(base: SparkSession) -> SparkSession:
+    """A new session with our settings."""
+    session = base.newSession()
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+    if _is_local(session):
+        session.conf.set("spark.sql.shuffle.partitions", str(max(2, os.cpu_count() or 2)))
+    return session
 
 
 def start_spark(master: str | None) -> SparkSession:

@@ -13,8 +13,9 @@ from stepwell.epochs import FIRST_EPOCH, Epoch
 from stepwell.errors import ConflictError, EpochNotRetainedError
 from stepwell.files import LATEST, NewFile, Store
 from stepwell.plan import Content, changes_between, content_at
-from stepwell.relations import Relation, RelationId
+from stepwell.relations import Relation
 from stepwell.storage import scan_changes, scan_content
+from stepwell.views import RelationId
 from stepwell.writes import Position
 
 
@@ -42,6 +43,13 @@ class Snapshot:
     def relation(self, name: str) -> Relation:
         with self._runtime.catalog.read() as tx:
             return relations.get(tx, name, None if self._staged is not None else self.epoch)
+
+    def relation_numbered(self, id_: RelationId) -> Relation:
+        with self._runtime.catalog.read() as tx:
+            found = relations.by_id(tx, id_)
+        if found is None:
+            raise ConflictError("a relation was dropped while it was looked up")
+        return found
 
     def relation_at(self, name: str, epoch: Epoch) -> Relation:
         """The relation called `name` today, as it was at an epoch that the user chose."""

@@ -16,8 +16,8 @@ from stepwell.engine.staging import SMALL_BYTES
 from stepwell.engine.system import SYSTEM_NAMESPACE
 from stepwell.engine.updates import stage_delete, stage_update
 from stepwell.engine.upsert import stage_insert
-from stepwell.errors import ReadOnlyError, StepwellError
-from stepwell.relations import Relation
+from stepwell.errors import Place, ReadOnlyError, StepwellError
+from stepwell.relations import Relation, RelationKind
 from stepwell.sql import Composition
 from stepwell.sql.statements import Delete, Dml, Insert, Merge, Name, Truncate, Update
 from stepwell.writes import RelationWrite
@@ -52,7 +52,7 @@ def stage_data(runtime: Runtime, table: str, data: Any) -> Staging:
     data = repeatable(data)
 
     def run(snapshot: Snapshot) -> RelationWrite:
-        relation = snapshot.relation(table)
+        relation = _writable(snapshot.relation(table))
         with translated():
             frame, columns, size = source_frame(runtime, relation, data)
             rows = arrange(relation, frame, columns)
@@ -80,6 +80,17 @@ def _target(snapshot: Snapshot, name: Name) -> Relation:
     if name.parts[0].lower() == SYSTEM_NAMESPACE and len(name.parts) > 1:
         raise ReadOnlyError(f'system table "{name}" cannot be written', place=name.slice.place)
     try:
-        return snapshot.relation(plain_name(name))
+        relation = snapshot.relation(plain_name(name))
     except StepwellError as error:
         raise error.at(name.slice.place) from None
+    return _writable(relation, name.slice.place)
+
+
+def _writable(relation: Relation, place: Place | None = None) -> Relation:
+    if relation.kind != RelationKind.TABLE:
+        raise ReadOnlyError(
+            f'{relation.kind} "{relation.name}" cannot be written',
+            place=place,
+            hint="Its rows follow from its query: write to the tables it reads.",
+        )
+    return relation

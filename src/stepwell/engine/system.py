@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from stepwell.catalog import Transaction, barriers, control, files, relations
+from stepwell.catalog import Transaction, barriers, control, files, relations, views
 from stepwell.durations import format_duration
 from stepwell.engine.runtime import Runtime
 from stepwell.errors import UndefinedTableError, nearest
 from stepwell.plan import content_at
-from stepwell.relations import Chunking, Column, Relation, is_integer_time
+from stepwell.relations import Chunking, Column, Relation, RelationKind, is_integer_time
 from stepwell.sql.statements import Name
 from stepwell.storage.types import spark_schema
-from stepwell.types import BIGINT, STRING, TIMESTAMP
+from stepwell.types import BIGINT, BOOLEAN, STRING, TIMESTAMP
 
 SYSTEM_NAMESPACE = "stepwell"
 
@@ -54,6 +54,8 @@ def _tables(tx: Transaction) -> list[tuple[Value, ...]]:
     epoch = control.look(tx).readable_epoch
     found: list[tuple[Value, ...]] = []
     for relation in relations.get_all(tx):
+        if relation.is_hidden or not relation.is_stored:
+            continue
         content = content_at(files.content(tx, relation.id, epoch), epoch)
         _, published = barriers.publication_state(tx, relation.id)
         watermark, chunking = relation.definition.watermark, relation.chunking
@@ -94,6 +96,62 @@ def _epochs(tx: Transaction) -> list[tuple[Value, ...]]:
     ]
 
 
+def _views(tx: Transaction) -> list[tuple[Value, ...]]:
+    records = views.get_all(tx)
+    found: list[tuple[Value, ...]] = []
+    for relation in relations.get_all(tx):
+        if relation.kind not in (RelationKind.MATERIALIZED, RelationKind.VIEW):
+            continue
+        record = records.get(relation.id)
+        found.append(
+            (
+                relation.name,
+                relation.id,
+                relation.kind.value,
+                record.state.value if record else None,
+                record.reflects if record and record.reflects >= 0 else None,
+                record.reason if record else None,
+                relation.view.policy.value if record else None,
+                relation.created_epoch,
+                relation.view.text,
+            )
+        )
+    return found
+
+
+def _dependencies(tx: Transaction) -> list[tuple[Value, ...]]:
+    known = {relation.id: relation for relation in relations.get_all(tx)}
+    return [
+        (each.name, known[parent].name, each.kind.value, known[parent].kind.value)
+        for each in known.values()
+        if each.definition.view and not each.is_hidden
+        for parent in each.view.parents
+    ]
+
+
+def _refreshes(tx: Transaction) -> list[tuple[Value, ...]]:
+    """What each epoch did to each view; the parts of a view's query that are kept apart count as the view's own."""
+    known = {relation.id: relation for relation in relations.get_all(tx)}
+    owners = {block: each.name for each in known.values() if each.definition.view for block in each.view.blocks}
+    return [
+        (
+            each.epoch,
+            owners.get(each.relation, known[each.relation].name),
+            each.relation in owners,
+            each.rule,
+            each.steps,
+            each.rows_in,
+            each.inserted,
+            each.retracted,
+            each.bytes_read,
+            each.jobs,
+            each.microseconds,
+        )
+        for each in views.all_refreshes(tx)
+        if each.relation in known
+    ]
+
+
 def _instant(microseconds: int | None) -> datetime.datetime | None:
     if microseconds is None:
         return None
@@ -101,6 +159,45 @@ def _instant(microseconds: int | None) -> datetime.datetime | None:
 
 
 SYSTEM_TABLES = {
+    "views": SystemTable(
+        (
+            Column("name", STRING),
+            Column("id", BIGINT),
+            Column("kind", STRING),
+            Column("state", STRING),
+            Column("reflects", BIGINT),
+            Column("reason", STRING),
+            Column("refresh_policy", STRING),
+            Column("created_epoch", BIGINT),
+            Column("query", STRING),
+        ),
+        _views,
+    ),
+    "dependencies": SystemTable(
+        (
+            Column("name", STRING),
+            Column("parent", STRING),
+            Column("kind", STRING),
+            Column("parent_kind", STRING),
+        ),
+        _dependencies,
+    ),
+    "refreshes": SystemTable(
+        (
+            Column("epoch", BIGINT),
+            Column("name", STRING),
+            Column("is_part", BOOLEAN),
+            Column("rule", STRING),
+            Column("step", STRING),
+            Column("rows_in", BIGINT),
+            Column("rows_inserted", BIGINT),
+            Column("rows_retracted", BIGINT),
+            Column("bytes_read", BIGINT),
+            Column("jobs", BIGINT),
+            Column("microseconds", BIGINT),
+        ),
+        _refreshes,
+    ),
     "tables": SystemTable(
         (
             Column("name", STRING),

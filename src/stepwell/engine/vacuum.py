@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepwell.catalog import barriers, control, files, pins, relations, writes
+from stepwell.catalog import barriers, control, files, pins, relations, views, writes
 from stepwell.engine.runtime import Runtime
 from stepwell.failpoints import failpoint
 from stepwell.files import Store
@@ -23,6 +23,7 @@ def vacuum(runtime: Runtime, retention: int, *, lazy_readers: int = LAZY_READERS
         gone = []
         if oldest is not None:
             barriers.forget_epochs(tx, oldest)
+            views.forget_refreshes(tx, oldest)
             ended = files.with_endings(tx)
             gone = removable(
                 [(file, at) for file, at, other in ended if not other], oldest, now, lazy_readers=lazy_readers
@@ -38,6 +39,7 @@ def vacuum(runtime: Runtime, retention: int, *, lazy_readers: int = LAZY_READERS
         gone += files.of_relations(tx, dropped)
         files.forget(tx, [file.id for file in gone])
         relations.forget(tx, dropped)
+        views.forget(tx, dropped)
         writes.forget_before(tx, now - LAZY_READERS)
     failpoint("vacuum.forgotten")
     for file in gone:

@@ -6,7 +6,16 @@ puts a text for Spark together from slices of the user's. Spark itself judges qu
 
 from stepwell.sql.composition import Composition
 from stepwell.sql.parser import parse, split
-from stepwell.sql.references import EXPRESSION, QUERY, RELATION, AsOf, ChangesOf, Reference, find_references
+from stepwell.sql.references import (
+    EXPRESSION,
+    QUERY,
+    RELATION,
+    AsOf,
+    ChangesOf,
+    Reference,
+    find_references,
+    forbidden_function,
+)
 
 __all__ = [
     "EXPRESSION",
@@ -17,6 +26,7 @@ __all__ = [
     "Composition",
     "Reference",
     "find_references",
+    "forbidden_function",
     "parse",
     "split",
 ]

@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stepwell.errors import Place, SqlSyntaxError, nearest
-from stepwell.sql import changes, tables
+from stepwell.sql import changes, tables, views
 from stepwell.sql.cursor import Cursor
 from stepwell.sql.statements import (
     Begin,
     Body,
     Commit,
+    CreateView,
     Describe,
-    DropTable,
+    ExplainCreate,
     ExplainQuery,
+    ExplainRefresh,
     Flush,
     Optimize,
     Query,
     Rollback,
     SetOption,
     ShowCreate,
+    ShowDependencies,
     ShowTables,
+    ShowViews,
     Slice,
     Statement,
     Vacuum,
+    Verify,
 )
 from stepwell.sql.tokens import Kind, Token, tokenize
 
@@ -66,23 +71,20 @@ def _parse_statement(text: str, tokens: list[Token]) -> Statement:
 def _create(cursor: Cursor) -> Body:
     if cursor.accept("TABLE"):
         return tables.parse_create_table(cursor)
-    raise cursor.unexpected("TABLE")
+    or_replace = cursor.accept("OR", "REPLACE")
+    materialized = cursor.accept("MATERIALIZED")
+    if cursor.accept("VIEW"):
+        return views.parse_create_view(cursor, materialized=materialized, or_replace=or_replace)
+    raise cursor.unexpected("VIEW" if materialized else "TABLE, MATERIALIZED VIEW or VIEW")
 
 
 def _alter(cursor: Cursor) -> Body:
-    cursor.expect("TABLE")
-    return tables.parse_alter_table(cursor)
-
-
-def _drop(cursor: Cursor) -> Body:
-    cursor.expect("TABLE")
-    if_exists = cursor.accept("IF", "EXISTS")
-    names = [cursor.name("a table")]
-    while cursor.accept(","):
-        names.append(cursor.name("a table"))
-    if not cursor.accept("RESTRICT"):
-        cursor.accept("CASCADE")
-    return DropTable(tuple(names), if_exists)
+    if cursor.accept("TABLE"):
+        return tables.parse_alter_table(cursor)
+    cursor.accept("MATERIALIZED")
+    if cursor.accept("VIEW"):
+        return views.parse_alter_view(cursor)
+    raise cursor.unexpected("TABLE or MATERIALIZED VIEW")
 
 
 def _begin(cursor: Cursor) -> Body:
@@ -125,18 +127,41 @@ def _set(cursor: Cursor) -> Body:
 def _show(cursor: Cursor) -> Body:
     if cursor.accept("TABLES"):
         return ShowTables()
+    if cursor.accept("MATERIALIZED", "VIEWS") or cursor.accept("VIEWS"):
+        return ShowViews()
+    if cursor.accept("DEPENDENCIES", "FOR"):
+        return ShowDependencies(cursor.name("a relation"))
     if cursor.accept("CREATE"):
-        cursor.accept("TABLE")
+        _skip_kind(cursor)
         return ShowCreate(cursor.name("a relation"))
-    raise cursor.unexpected("TABLES or CREATE")
+    raise cursor.unexpected("TABLES, MATERIALIZED VIEWS, DEPENDENCIES FOR or CREATE")
+
+
+def _skip_kind(cursor: Cursor) -> None:
+    """The kind of a relation, which may be said and need not."""
+    if not cursor.accept("TABLE") and not cursor.accept("MATERIALIZED", "VIEW") and len(cursor.tokens) > 2:
+        cursor.accept("VIEW")
 
 
 def _describe(cursor: Cursor) -> Body:
-    cursor.accept("TABLE")
+    _skip_kind(cursor)
     return Describe(cursor.name("a relation"))
 
 
+def _verify(cursor: Cursor) -> Body:
+    cursor.accept("MATERIALIZED", "VIEW")
+    return Verify(cursor.name("a view"), cursor.accept("REPAIR"))
+
+
 def _explain(cursor: Cursor) -> Body:
+    if cursor.accept("REFRESH"):
+        cursor.accept("MATERIALIZED", "VIEW")
+        return ExplainRefresh(cursor.name("a view"))
+    if cursor.accept("CREATE"):
+        create = _create(cursor)
+        if not isinstance(create, CreateView) or not create.materialized:
+            raise cursor.unexpected("CREATE MATERIALIZED VIEW")
+        return ExplainCreate(create)
     extended = cursor.accept("EXTENDED")
     if not cursor.peek("SELECT", "WITH", "VALUES", "FROM", "("):
         raise cursor.unexpected("a query")
@@ -151,7 +176,7 @@ def _optimize(cursor: Cursor) -> Body:
 _STATEMENTS: dict[str, Callable[[Cursor], Body]] = {
     "CREATE": _create,
     "ALTER": _alter,
-    "DROP": _drop,
+    "DROP": views.parse_drop,
     "INSERT": changes.parse_insert,
     "UPDATE": changes.parse_update,
     "DELETE": changes.parse_delete,
@@ -168,5 +193,6 @@ _STATEMENTS: dict[str, Callable[[Cursor], Body]] = {
     "DESC": _describe,
     "EXPLAIN": _explain,
     "OPTIMIZE": _optimize,
+    "VERIFY": _verify,
     "VACUUM": lambda cursor: Vacuum(),
 }

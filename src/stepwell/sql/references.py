@@ -16,7 +16,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 
 from stepwell.errors import Place, SqlSyntaxError
 from stepwell.sql.statements import Name, Slice
-from stepwell.sql.tokens import tokenize
+from stepwell.sql.tokens import Kind, tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,31 @@ def _changes_reference(call: exp.Anonymous, text: Slice, base: int, aliased: boo
     name = Name(parts, Slice(text.source, begins, base + ends + 1))
     epochs = [int(number.this) for number in numbers]
     return Reference(name, where, aliased, changes=ChangesOf(epochs[0], epochs[1] if len(epochs) > 1 else None))
+
+
+_FORBIDDEN = {
+    "rand", "random", "randn", "randstr", "uniform", "uuid", "shuffle", "now", "current_timestamp", "current_date",
+    "curdate", "current_time", "localtimestamp", "unix_timestamp", "current_user", "session_user", "user",
+    "current_catalog", "current_database", "current_schema", "monotonically_increasing_id", "spark_partition_id",
+    "input_file_name", "input_file_block_start", "input_file_block_length", "version",
+}  # fmt: skip
+_WITHOUT_PARENTHESES = {"current_timestamp", "current_date", "current_time", "current_user", "session_user"}
+
+
+def forbidden_function(text: Slice) -> Slice | None:
+    """The first function in a query whose value does not follow from the rows it reads."""
+    tokens = tokenize(text.source[: text.end], text.start)
+    for index, token in enumerate(tokens):
+        name = token.text.lower()
+        called = index + 1 < len(tokens) and tokens[index + 1].says("(")
+        if token.kind != Kind.WORD or name not in _FORBIDDEN or not (called or name in _WITHOUT_PARENTHESES):
+            continue
+        if name == "unix_timestamp" and not (index + 2 < len(tokens) and tokens[index + 2].says(")")):
+            continue
+        if index and tokens[index - 1].says(".", "AS"):
+            continue
+        return Slice(text.source, token.start, token.end)
+    return None
 
 
 def _is_cte(table: exp.Table, name: str) -> bool:

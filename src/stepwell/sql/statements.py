@@ -6,9 +6,11 @@ A `Slice` is a stretch of the user's own text: queries and expressions are hande
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from stepwell.errors import Place
 from stepwell.relations import Chunking, Column, WatermarkRule
+from stepwell.views import RefreshPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +75,73 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True)
-class DropTable:
+class CreateView:
+    """CREATE MATERIALIZED VIEW, or CREATE VIEW for a name of a query."""
+
+    name: Name
+    columns: tuple[Slice, ...] | None
+    query: Slice
+    materialized: bool
+    or_replace: bool = False
+    if_not_exists: bool = False
+    policy: RefreshPolicy = RefreshPolicy.AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class DropRelations:
+    """`kind` is the word that the user said they are: table, materialized view or view."""
+
+    kind: str
     names: tuple[Name, ...]
     if_exists: bool
+    cascade: bool
+
+
+class ViewAction(StrEnum):
+    PAUSE = "pause"
+    RESUME = "resume"
+    RENAME = "rename"
+    SET = "set"
+
+
+@dataclass(frozen=True, slots=True)
+class AlterView:
+    name: Name
+    action: ViewAction
+    new_name: Name | None = None
+    policy: RefreshPolicy = RefreshPolicy.AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainCreate:
+    """How a view would be maintained, without creating it."""
+
+    view: CreateView
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainRefresh:
+    """What the next epoch would do to a view."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    """Compare a view with its query; `repair` makes them equal."""
+
+    name: Name
+    repair: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShowViews:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ShowDependencies:
+    name: Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,10 +296,11 @@ class Vacuum:
 
 
 Dml = Insert | Update | Delete | Merge | Truncate
-Ddl = CreateTable | DropTable | RenameTable | AddColumns
-Inspection = ShowTables | ShowCreate | Describe
+Ddl = CreateTable | DropRelations | RenameTable | AddColumns | CreateView | AlterView
+Inspection = ShowTables | ShowCreate | Describe | ShowViews | ShowDependencies | ExplainCreate | ExplainRefresh
 Body = (
-    Query | ExplainQuery | Dml | Ddl | Inspection | Begin | Commit | Rollback | Flush | SetOption | Optimize | Vacuum
+    Query | ExplainQuery | Dml | Ddl | Inspection | Verify | Begin | Commit | Rollback | Flush | SetOption | Optimize
+    | Vacuum
 )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ them as the plan says; `DeltaLogs` publishes. What is content at which epoch, on
 
 from stepwell.storage.delta import DeltaLogs, log_state
 from stepwell.storage.parquet import concatenate, inspect, missing, read_batch, write_batch
-from stepwell.storage.scans import scan_changes, scan_content, scan_files
+from stepwell.storage.scans import scan_changes, scan_content, scan_delta, scan_files
 from stepwell.storage.warehouse import Warehouse, write_failed
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "read_batch",
     "scan_changes",
     "scan_content",
+    "scan_delta",
     "scan_files",
     "write_batch",
     "write_failed",

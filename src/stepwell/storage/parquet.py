@@ -115,6 +115,14 @@ def retracted_versions(warehouse: Warehouse, file: DataFile) -> tuple[int, ...]:
     )
 
 
+@lru_cache(maxsize=1024)
+def signed_versions(warehouse: Warehouse, file: DataFile) -> tuple[tuple[tuple[int, int], int], ...]:
+    """((identity, version), diff) of every row of a file of changes."""
+    batch = read_batch(warehouse, file, [ROW_ID, ROW_VERSION, DIFF])
+    columns = (batch.column(name).to_pylist() for name in (ROW_ID, ROW_VERSION, DIFF))
+    return tuple(((id_, version), diff) for id_, version, diff in zip(*columns, strict=True))
+
+
 def missing(path: str) -> DataFileError:
     """The error for a file that the catalog knows and the disk does not."""
     return DataFileError(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from functools import reduce
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 from pyspark.sql.types import LongType, StructField, StructType
 
@@ -13,7 +15,7 @@ from stepwell.epochs import Epoch
 from stepwell.files import DIFF, EPOCH, ROW_EPOCH, ROW_ID, ROW_VERSION, DataFile, Store
 from stepwell.plan import Content
 from stepwell.relations import Relation
-from stepwell.storage.parquet import missing, retracted_versions
+from stepwell.storage.parquet import missing, retracted_versions, signed_versions
 from stepwell.storage.types import spark_schema
 from stepwell.storage.warehouse import Warehouse
 
@@ -38,6 +40,8 @@ def scan_content(session: SparkSession, warehouse: Warehouse, relation: Relation
     inserted = _resolved(_read(session, warehouse, relation, content.rows, content.upto)).select(*_quoted(columns))
     if not content.changes:
         return inserted
+    if relation.versions_return:
+        return _net_content(session, warehouse, relation, content, inserted)
     changes = _resolved(_read(session, warehouse, relation, content.changes, content.upto))
     if any(file.statistics.inserted for file in content.changes):
         new = changes.where(F.col(DIFF) > 0).select(*_quoted(columns))
@@ -50,6 +54,65 @@ def scan_content(session: SparkSession, warehouse: Warehouse, relation: Relation
     if count <= _BROADCAST_ROWS:
         retracted = F.broadcast(retracted)
     return inserted.join(retracted, ROW_VERSION, "left_anti").select(*_quoted(columns))
+
+
+def _net_content(
+    session: SparkSession, warehouse: Warehouse, relation: Relation, content: Content, rows: DataFrame
+) -> DataFrame:
+    """The rows of a relation whose versions come again: what the changes come to, version by version.
+
+    A version is in the plain files once at most, so -1 in the changes takes it from there, 1 puts it there, and 0
+    leaves it as it was.
+    """
+    names = _quoted([column.name for column in relation.columns] + [ROW_ID, ROW_VERSION])
+    changes = _read(session, warehouse, relation, content.changes, content.upto)
+    pending = sum(file.statistics.rows for file in content.changes)
+    if pending <= _LITERALS and content.upto is None:
+        came: Counter[tuple[int, int]] = Counter()
+        net: Counter[tuple[int, int]] = Counter()
+        for file in content.changes:
+            for version, diff in signed_versions(warehouse, file):
+                net[version] += diff
+                came[version] += diff > 0
+        gone = [version for version, total in net.items() if total < 0]
+        new = changes.where(f"{DIFF} > 0").select(*names)
+        twice = [version for version, count in came.items() if count > 1 and net[version] > 0]
+        left_out = [version for version, count in came.items() if count and (net[version] <= 0 or count > 1)]
+        parts = [rows.where(_none_of(gone)), new.where(_none_of(left_out))]
+        if twice:
+            parts.append(new.where(f"NOT ({_none_of(twice)})").dropDuplicates([ROW_ID, ROW_VERSION]))
+        wanted = [bool(content.rows), len(came) > len(left_out), bool(twice)]
+        chosen = [part for part, is_wanted in zip(parts, wanted, strict=False) if is_wanted] or [rows]
+        return reduce(DataFrame.union, chosen)
+    each = Window.partitionBy(ROW_ID, ROW_VERSION)
+    summed = changes.withColumn("_sw_net", F.sum(DIFF).over(each)).withColumn(
+        "_sw_rank", F.row_number().over(each.orderBy(F.col(DIFF).desc()))
+    )
+    once = summed.where("_sw_rank = 1")
+    retracted = once.where("_sw_net < 0").select(ROW_ID, ROW_VERSION)
+    if pending <= _BROADCAST_ROWS:
+        retracted = F.broadcast(retracted)
+    new = once.where("_sw_net > 0").select(*names)
+    return rows.join(retracted, [ROW_ID, ROW_VERSION], "left_anti").select(*names).union(new)
+
+
+def _none_of(versions: Sequence[tuple[int, int]]) -> str:
+    """That a row is none of these; the pair is told by its parts, which tell others apart all the same."""
+    if not versions:
+        return "true"
+    ids, numbers = ({str(pair[part]) + "L" for pair in versions} for part in (0, 1))
+    return f"NOT ({ROW_VERSION} IN ({', '.join(sorted(numbers))}) AND {ROW_ID} IN ({', '.join(sorted(ids))}))"
+
+
+def scan_delta(session: SparkSession, warehouse: Warehouse, relation: Relation, files: Sequence[DataFile]) -> DataFrame:
+    """What one epoch did to a relation, by its files: rows with their identity and `_diff`."""
+    names = _quoted([column.name for column in relation.columns] + [ROW_ID])
+    parts = []
+    for store, diff in ((Store.ROWS, "1L"), (Store.CHANGES, DIFF)):
+        chosen = [file for file in files if file.store == store]
+        if chosen:
+            parts.append(_read(session, warehouse, relation, chosen, None).selectExpr(*names, f"{diff} AS {DIFF}"))
+    return reduce(DataFrame.union, parts)
 
 
 def scan_changes(

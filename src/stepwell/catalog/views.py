@@ -1,0 +1,96 @@
+"""Views in the catalog: how each fares, and what each epoch did to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from stepwell.catalog.connection import Transaction
+from stepwell.catalog.schema import refreshes, views
+from stepwell.epochs import Epoch
+from stepwell.views import Refresh, RelationId, ViewRecord, ViewState
+
+
+def add(tx: Transaction, id_: RelationId, reflects: Epoch) -> None:
+    tx.execute(sa.insert(views).values(relation_id=id_, state=ViewState.RUNNING.value, reflects=reflects))
+
+
+def get_all(tx: Transaction) -> dict[RelationId, ViewRecord]:
+    return {
+        RelationId(row.relation_id): ViewRecord(row.relation_id, ViewState(row.state), row.reflects, row.reason)
+        for row in tx.execute(sa.select(views))
+    }
+
+
+def put(tx: Transaction, records: Sequence[ViewRecord]) -> None:
+    """Remember how these views fare now."""
+    for each in records:
+        tx.execute(
+            sa.update(views)
+            .where(views.c.relation_id == each.relation)
+            .values(state=each.state.value, reflects=each.reflects, reason=each.reason)
+        )
+
+
+def advance(tx: Transaction, epoch: Epoch) -> None:
+    """Every view that runs shows its parents at `epoch` now."""
+    tx.execute(
+        sa.update(views)
+        .where(views.c.state == ViewState.RUNNING.value, views.c.reflects >= 0, views.c.reflects < epoch)
+        .values(reflects=epoch)
+    )
+
+
+def forget(tx: Transaction, ids: Sequence[RelationId]) -> None:
+    tx.execute(sa.delete(views).where(views.c.relation_id.in_(ids)))
+    tx.execute(sa.delete(refreshes).where(refreshes.c.relation_id.in_(ids)))
+
+
+def record_refreshes(tx: Transaction, done: Sequence[Refresh]) -> None:
+    if not done:
+        return
+    epoch = done[0].epoch  # a crash may have left those of an attempt before
+    tx.execute(
+        sa.delete(refreshes).where(
+            refreshes.c.epoch == epoch, refreshes.c.relation_id.in_([each.relation for each in done])
+        )
+    )
+    tx.execute(
+        sa.insert(refreshes),
+        [
+            {
+                "epoch": each.epoch,
+                "relation_id": each.relation,
+                "rule": each.rule,
+                "steps": each.steps,
+                "rows_in": each.rows_in,
+                "inserted": each.inserted,
+                "retracted": each.retracted,
+                "bytes_read": each.bytes_read,
+                "jobs": each.jobs,
+                "microseconds": each.microseconds,
+            }
+            for each in done
+        ],
+    )
+
+
+def all_refreshes(tx: Transaction) -> list[Refresh]:
+    query = sa.select(refreshes).order_by(refreshes.c.epoch, refreshes.c.relation_id)
+    return [_refresh(row) for row in tx.execute(query)]
+
+
+def last_refresh(tx: Transaction, id_: RelationId) -> Refresh | None:
+    query = sa.select(refreshes).where(refreshes.c.relation_id == id_).order_by(refreshes.c.epoch.desc()).limit(1)
+    row = tx.execute(query).one_or_none()
+    return _refresh(row) if row else None
+
+
+def forget_refreshes(tx: Transaction, before: Epoch) -> None:
+    tx.execute(sa.delete(refreshes).where(refreshes.c.epoch < before))
+
+
+def _refresh(row: Any) -> Refresh:
+    return Refresh(*row)

@@ -1,0 +1,98 @@
+"""Definitions as the engine needs them: every relation by its number, and the graphs between them.
+
+Read once for each generation of the catalog: an epoch in which no definition changes looks up nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from stepwell.catalog import Transaction, control, relations
+from stepwell.engine.runtime import Runtime
+from stepwell.graph import Registry
+from stepwell.plan.blocks import Block, decode
+from stepwell.relations import Relation, RelationKind
+from stepwell.views import RelationId
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """All relations of one generation."""
+
+    generation: int
+    by_id: dict[RelationId, Relation]
+
+    @cached_property
+    def graph(self) -> Registry:
+        """Who reads whom, as the users have written it."""
+        registry = Registry()
+        _add_all(registry, {
+            each.id: each.view.parents if each.definition.view else ()
+            for each in self.by_id.values() if not each.is_hidden
+        })  # fmt: skip
+        return registry
+
+    @cached_property
+    def order(self) -> Registry:
+        """Who is computed from whom: stored relations alone, hidden ones too."""
+        registry = Registry()
+        _add_all(registry, {
+            each.id: tuple(source.relation for source in each.view.inputs) if each.is_maintained else ()
+            for each in self.by_id.values() if each.is_stored
+        })  # fmt: skip
+        return registry
+
+    @cached_property
+    def blocks(self) -> dict[RelationId, Block]:
+        """The plan of every view."""
+        return {id_: decode(each.view.plan) for id_, each in self.by_id.items() if each.is_maintained}
+
+    def state_of(self, view: Relation) -> Relation | None:
+        """The relation that holds a view's partial results."""
+        return None if view.view.state is None else self.by_id[view.view.state]
+
+    def name(self, id_: RelationId) -> str:
+        return self.by_id[id_].name
+
+    def parts_of(self, view: Relation) -> list[Relation]:
+        """The hidden relations of a view, those that read others first."""
+        found = [self.by_id[id_] for id_ in reversed(view.view.blocks)]
+        states = [self.by_id[each.view.state] for each in (view, *found) if each.view.state is not None]
+        return [*found, *states]
+
+
+def load(runtime: Runtime) -> Definitions:
+    """The definitions as they are now."""
+    with runtime.catalog.read() as tx:
+        return load_in(runtime, tx)
+
+
+def load_in(runtime: Runtime, tx: Transaction) -> Definitions:
+    """The definitions as a transaction sees them."""
+    generation = control.look(tx).generation
+    known: Definitions | None = runtime.cache.get("definitions")
+    if known is None or known.generation != generation:
+        known = Definitions(generation, {each.id: each for each in relations.get_all(tx)})
+        runtime.cache["definitions"] = known
+    return known
+
+
+def is_user_made(relation: Relation) -> bool:
+    return relation.kind in (RelationKind.TABLE, RelationKind.MATERIALIZED, RelationKind.VIEW)
+
+
+def _add_all(registry: Registry, parents: dict[RelationId, tuple[RelationId, ...]]) -> None:
+    """Nodes in an order in which their parents are there: mostly that of their numbers, but for what was replaced."""
+    waiting = dict(parents)
+    stack: list[RelationId] = []
+    while waiting:
+        stack = stack or [next(iter(waiting))]
+        node = stack[-1]
+        missing = [parent for parent in parents[node] if parent in waiting]
+        if missing:
+            stack.append(missing[0])
+            continue
+        stack.pop()
+        if node in waiting:
+            registry.add(node, waiting.pop(node))

@@ -1,0 +1,134 @@
+"""Inspection: what can be told of views without changing anything; SHOW and EXPLAIN."""
+
+from __future__ import annotations
+
+from stepwell.catalog import control, files, relations, views
+from stepwell.engine.analysis import analyze
+from stepwell.engine.creation import require_policy, view_called
+from stepwell.engine.definitions import Definitions, load
+from stepwell.engine.queries import plain_name
+from stepwell.engine.runtime import Runtime
+from stepwell.engine.verify import Verdict
+from stepwell.engine.workspace import Workspace
+from stepwell.epochs import Epoch
+from stepwell.errors import StepwellError
+from stepwell.plan.blocks import Block, inputs_of
+from stepwell.plan.steps import plan_step, usual_rules
+from stepwell.relations import Relation, RelationKind
+from stepwell.rows import Rows
+from stepwell.sql.statements import ExplainCreate, ExplainRefresh, ShowDependencies, ShowViews
+from stepwell.views import RelationId, ViewState
+
+
+def inspect_views(runtime: Runtime, body: ShowViews | ShowDependencies | ExplainCreate | ExplainRefresh) -> Rows:
+    """The answer to a question about views."""
+    match body:
+        case ShowViews():
+            return _show_views(runtime)
+        case ShowDependencies(name):
+            with runtime.catalog.read() as tx:
+                try:
+                    relation = relations.get(tx, plain_name(name))
+                except StepwellError as error:
+                    raise error.at(name.slice.place) from None
+            known = load(runtime)
+            paths = [" -> ".join(map(known.name, path)) for path in known.graph.paths(relation.id)]
+            return Rows(["path"], [(path,) for path in paths])
+        case ExplainCreate(view):
+            analyzed = analyze(runtime, view)
+            require_policy(view, analyzed.plan)
+            known = load(runtime)
+            numbers = {-index - 1: f"part {index + 1}" for index in range(len(analyzed.plan.hidden))}
+            names = {**{int(id_): each.name for id_, each in known.by_id.items()}, **numbers}
+            rows = []
+            for index, block in enumerate((*analyzed.plan.hidden, analyzed.plan.root)):
+                title = f"part {index + 1}" if index < len(analyzed.plan.hidden) else view.name.last
+                rows.extend(_explained(title, block, names))
+            return Rows(["part", "block", "rule", "why", "reads"], rows)
+        case ExplainRefresh(name):
+            with runtime.catalog.read() as tx:
+                relation = view_called(tx, name)
+            return _explain_refresh(runtime, relation)
+
+
+def differences(view: Relation, verdict: Verdict) -> list[str]:
+    """A sample of what VERIFY has found, a line a row."""
+    names = [column.name for column in view.columns]
+    return [
+        f"{'missing' if row[0] == 1 else 'unexpected'}: "
+        + ", ".join(
+            f"{name} = {'NULL' if value is None else value}" for name, value in zip(names, row[1:], strict=True)
+        )
+        for row in verdict.sample
+    ]
+
+
+def _show_views(runtime: Runtime) -> Rows:
+    with runtime.catalog.read() as tx:
+        records = views.get_all(tx)
+    rows = []
+    for relation in load(runtime).by_id.values():
+        if relation.kind == RelationKind.MATERIALIZED:
+            record = records[relation.id]
+            rows.append(
+                (relation.name, record.state.value, record.reflects if record.reflects >= 0 else None, record.reason)
+            )
+    return Rows(["name", "state", "reflects", "reason"], rows)
+
+
+def _explained(title: str, block: Block, names: dict[int, str]) -> list[tuple[str, str, str, str | None, str]]:
+    reads = ", ".join(names[id_] for id_ in dict.fromkeys(inputs_of(block)))
+    return [(title, what, rule.value, why, reads) for what, rule, why in usual_rules(block)]
+
+
+def _explain_refresh(runtime: Runtime, view: Relation) -> Rows:
+    """The steps that the next barrier would take, and what the last ones cost."""
+    known = load(runtime)
+    rows = []
+    with runtime.catalog.read() as tx:
+        records = views.get_all(tx)
+    pending = _pending(runtime, known)
+    affected = set(known.order.downstream([id_ for id_ in pending.moved if id_ in known.order]))
+    upstream = {*known.order.upstream([view.id]), view.id}
+    for id_ in known.order.in_order(upstream):
+        each = known.by_id[id_]
+        if not each.is_maintained:
+            continue
+        owner = next(
+            (other.name for other in known.by_id.values() if other.definition.view and id_ in other.view.blocks), None
+        )
+        if records[id_].state != ViewState.RUNNING:
+            step, reason = "none", f"it is in state {records[id_].state.value}"
+        elif records[id_].reflects < 0:
+            step, reason = "recompute and diff", "it was stopped or replaced"
+        elif id_ not in affected:
+            step, reason = "none", "nothing that it reads has changed"
+        else:
+            changes = {
+                int(i.relation): pending.change(i.relation) for i in each.view.inputs if pending.delta(i.relation)
+            }
+            if not changes and not any(i.relation in affected for i in each.view.inputs):
+                step, reason = "none", "nothing that it reads has changed"
+            else:
+                planned = plan_step(known.blocks[id_], each.view.policy, changes)
+                step, reason = planned.rule.value, planned.reason or ""
+        with runtime.catalog.read() as tx:
+            last = views.last_refresh(tx, RelationId(id_))
+        cost = f"{last.microseconds / 1000:.0f} ms, {last.jobs} jobs, {last.bytes_read} bytes" if last else None
+        rows.append((owner or each.name, owner is not None, step, reason or None, cost))
+    return Rows(["name", "is_part", "step", "why", "last_time"], rows)
+
+
+class _Pending(Workspace):
+    """The workspace that the next barrier would have, were it now."""
+
+    @property
+    def moved(self) -> list[RelationId]:
+        return list(self._deltas)
+
+
+def _pending(runtime: Runtime, known: Definitions) -> _Pending:
+    with runtime.catalog.read() as tx:
+        at = control.look(tx)
+        written = files.written_in(tx, at.open_epoch)
+    return _Pending(runtime, known.by_id, Epoch(at.open_epoch - 1), written)

@@ -1,0 +1,372 @@
+"""Maintenance: an epoch goes through the graph, parents before children.
+
+Each view whose inputs have changed is brought up to date by the rule that its plan chooses. Its change is written once
+and is then what its children read; nothing of it counts before the epoch is committed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.storagelevel import StorageLevel
+
+from stepwell.catalog import views
+from stepwell.engine.definitions import Definitions, load
+from stepwell.engine.failures import is_too_large, translated
+from stepwell.engine.runtime import Runtime
+from stepwell.engine.staging import SMALL_BYTES, write_frame
+from stepwell.engine.workspace import KEPT, OWN, Workspace
+from stepwell.epochs import Epoch
+from stepwell.errors import FencedError, StepwellError
+from stepwell.failpoints import failpoint
+from stepwell.files import DIFF, ROW_ID, ROW_VERSION, DataFile, NewFile, Store, total
+from stepwell.plan.aggregates import REFOLD
+from stepwell.plan.blocks import Block, Group, Whole
+from stepwell.plan.fingerprints import fingerprint
+from stepwell.plan.groups import IN_ROWS, IN_STATE, STATE_VERSION, Folding, direct, folding_of, grouped_rows
+from stepwell.plan.render import (
+    Mode,
+    delta_sql,
+    difference,
+    keys_of,
+    only_adds,
+    rows_sql,
+    same_keys,
+    typed,
+    versioned,
+)
+from stepwell.plan.steps import Rule, Step, plan_step
+from stepwell.relations import Column, Relation
+from stepwell.storage import write_batch
+from stepwell.types import DOUBLE, FLOAT, STRING, DataType, parse_type, quote
+from stepwell.views import Refresh, RelationId, ViewRecord, ViewState
+
+REPAIR = "repair"
+"""The reason of a view that is to be written anew, whatever is stored."""
+
+UNBUILT = -1
+"""What a view reflects before it has been computed for the first time."""
+
+
+def stale(reflects: int) -> int:
+    """What a view reflects that holds rows of this epoch and must be computed anew, whatever has changed since."""
+    return reflects if reflects < 0 else -2 - reflects
+
+
+@dataclass
+class Maintained:
+    """What an epoch has made of the views: files to commit, and what to remember."""
+
+    files: dict[RelationId, list[NewFile]] = field(default_factory=dict)
+    refreshes: list[Refresh] = field(default_factory=list)
+    records: list[ViewRecord] = field(default_factory=list)
+    replaced: set[RelationId] = field(default_factory=set)
+    """The relations whose new files stand for all that was there before."""
+
+
+def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequence[DataFile]]) -> Maintained:
+    """Bring every view up to date with `deltas`, what the epoch did to the tables."""
+    result = Maintained()
+    definitions = load(runtime)
+    with runtime.catalog.read() as tx:
+        records = views.get_all(tx)
+    waiting = [
+        id_
+        for id_, record in records.items()
+        if record.state == ViewState.RUNNING and record.reflects < 0 and _exists(definitions, id_, epoch)
+    ]
+    moved = [id_ for id_ in deltas if id_ in definitions.order]
+    affected = {*waiting, *definitions.order.downstream([*moved, *waiting])}
+    if not affected:
+        return result
+    workspace = Workspace(runtime, definitions.by_id, Epoch(epoch - 1), deltas)
+    stopped = {id_ for id_, record in records.items() if record.state != ViewState.RUNNING}
+    for id_ in definitions.order.in_order(affected):
+        view = definitions.by_id[id_]
+        if not view.is_maintained or id_ in stopped or not _exists(definitions, id_, epoch):
+            continue
+        behind = [parent for parent in definitions.order.parents(id_) if parent in stopped]
+        if behind:
+            stopped.add(id_)
+            reason = f'"{definitions.name(behind[0])}" does not run'
+            result.records.append(ViewRecord(id_, ViewState.PAUSED, records[id_].reflects, reason))
+            continue
+        try:
+            with translated():
+                _refresh(workspace, definitions, view, records[id_], epoch, result)
+        except FencedError:
+            raise
+        except Exception as error:  # whatever it is, a view fails alone: its parents and all others go on
+            stopped.add(id_)
+            reason = error.message if isinstance(error, StepwellError) else f"{type(error).__name__}: {error}"
+            result.records.append(ViewRecord(id_, ViewState.ERROR, records[id_].reflects, reason))
+            runtime.notes.append(f'view "{view.name}" has failed: {reason}')
+        failpoint("maintain.view")
+    return result
+
+
+def _exists(definitions: Definitions, id_: RelationId, epoch: Epoch) -> bool:
+    """Whether a view is there at an epoch; one that was created since is built by a later one."""
+    return id_ in definitions.by_id and definitions.by_id[id_].created_epoch <= epoch
+
+
+def _refresh(
+    workspace: Workspace, definitions: Definitions, view: Relation, record: ViewRecord, epoch: Epoch, result: Maintained
+) -> None:
+    block = definitions.blocks[view.id]
+    changed = [RelationId(id_) for id_ in dict.fromkeys(i.relation for i in view.view.inputs) if workspace.delta(id_)]
+    repair = record.reflects < 0 and record.reason == REPAIR
+    if record.reflects == UNBUILT or repair:
+        step = Step(Rule.BUILD, "repair" if repair else None)
+    elif record.reflects < 0:
+        step = Step(Rule.RECOMPUTE, "it was stopped or replaced")
+    elif not changed:
+        return
+    else:
+        step = plan_step(block, view.view.policy, {id_: workspace.change(id_) for id_ in changed})
+    started, group = time.perf_counter(), f"stepwell-{epoch}-{view.id}"
+    workspace.bytes = 0
+    tracker = workspace.runtime.spark.begin_group(group, f"{step.rule.value}: {view.name}")
+    state = definitions.state_of(view)
+    if repair:
+        result.replaced |= {view.id} | ({state.id} if state else set())
+        workspace.forget(result.replaced)
+    made = Refresher(workspace, view, state, block, frozenset(changed)).run(step)
+    if record.reflects < 0:
+        result.records.append(ViewRecord(view.id, ViewState.RUNNING, epoch, None))
+    for relation, new in made.items():
+        workspace.add_delta(relation, new)
+        result.files.setdefault(relation, []).extend(new)
+    counts = total(made.get(view.id, []))
+    result.refreshes.append(
+        Refresh(
+            epoch,
+            view.id,
+            step.rule.value,
+            str(step),
+            sum(workspace.change(id_).rows for id_ in changed),
+            counts.inserted,
+            counts.retracted,
+            workspace.bytes,
+            tracker(),
+            round((time.perf_counter() - started) * 1_000_000),
+        )
+    )
+
+
+class Refresher:
+    """One view in one epoch: SQL by the rule, files by the size of what comes out."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        view: Relation,
+        state: Relation | None,
+        block: Block,
+        changed: frozenset[RelationId],
+    ) -> None:
+        self._workspace = workspace
+        self._runtime = workspace.runtime
+        self._view = view
+        self._state = state
+        self._block = block
+        self._changed = changed
+        self._folding: Folding | None = folding_of(block) if isinstance(block, Group) else None
+
+    def run(self, step: Step) -> dict[RelationId, list[NewFile]]:
+        """The files of the change; those of the state with those of the view."""
+        if self._folding is not None and self._state is not None:
+            return self._fold(step)
+        text, fresh = self._text(step)
+        frame = self._sql(text)
+        return {self._view.id: self._write(self._view, frame, step, fresh=fresh)}
+
+    # -- the text of a change -----------------------------------------------------------------------------------------
+
+    def _text(self, step: Step) -> tuple[str, bool]:
+        block, columns = self._block, self._view.columns
+        if step.rule == Rule.BUILD:
+            names = ", ".join([*(quote(column.name) for column in columns), ROW_ID, ROW_VERSION])
+            return f"SELECT {names}, 1L AS {DIFF} FROM ({self.whole()})", True
+        if step.rule == Rule.RECOMPUTE:
+            return difference(columns, self.whole(), f"SELECT * FROM {OWN}"), False
+        if isinstance(block, Group):
+            return self._touched_groups(block), False
+        assert not isinstance(block, Whole)
+        fresh = only_adds(block, self._changed) and all(
+            file.store == Store.ROWS for id_ in self._changed for file in self._workspace.delta(id_)
+        )
+        return delta_sql(block, columns, self._changed, fresh=fresh), fresh
+
+    def whole(self, mode: Mode = Mode.AFTER) -> str:
+        """All rows of the view as its query gives them, with their identities and versions."""
+        block, columns = self._block, self._view.columns
+        match block:
+            case Whole(text):
+                return versioned(columns, by_value(self._view, text))
+            case Group():
+                rows = grouped_rows(block, rows_sql(block.rows, mode, self._changed), signed=False)
+                return versioned(columns, direct(block, rows, columns))
+            case _:
+                return versioned(columns, typed(columns, rows_sql(block, mode, self._changed), ROW_ID))
+
+    def _touched_groups(self, group: Group) -> str:
+        """Groups without a state: as they are now, less as they are stored."""
+        columns = self._view.columns
+        if not group.keys:
+            return difference(columns, self.whole(), f"SELECT * FROM {OWN}")
+        new = versioned(columns, direct(group, self._rows_touched(group), columns))
+        identity = fingerprint([(key, parse_type(t)) for key, t in zip(keys_of(group), group.key_types, strict=True)])
+        touched = f"SELECT {identity} AS {ROW_ID} FROM ({self._keys_touched(group)})"
+        old = f"SELECT o.* FROM {OWN} AS o LEFT SEMI JOIN ({touched}) AS k ON o.{ROW_ID} = k.{ROW_ID}"
+        return difference(columns, new, old)
+
+    def _keys_touched(self, group: Group) -> str:
+        rows = grouped_rows(group, rows_sql(group.rows, Mode.DELTA, self._changed), signed=True)
+        return f"SELECT DISTINCT {', '.join(keys_of(group))} FROM ({rows})"
+
+    def _rows_touched(self, group: Group) -> str:
+        """The rows that are there now of every group that a change has touched."""
+        rows = grouped_rows(group, rows_sql(group.rows, Mode.AFTER, self._changed), signed=False)
+        if not group.keys:
+            return rows
+        on = same_keys(group, "r", "k")
+        return f"SELECT r.* FROM ({rows}) AS r LEFT SEMI JOIN ({self._keys_touched(group)}) AS k ON {on}"
+
+    # -- groups with a state ------------------------------------------------------------------------------------------
+
+    def _fold(self, step: Step) -> dict[RelationId, list[NewFile]]:
+        assert self._folding is not None
+        if step.rule == Rule.RECOMPUTE:  # what is stored may be of another query, with which its state has gone
+            rows = self._write(self._view, self._sql(self._text(step)[0]), step, fresh=False)
+            return {**self._fold_states(step), self._view.id: rows}
+        return self._fold_states(step)
+
+    def _fold_states(self, step: Step) -> dict[RelationId, list[NewFile]]:
+        try:
+            return self._write_fold(self._sql(self._fold_text(step, careful=False)), step)
+        except (PySparkException, Py4JJavaError) as error:
+            if REFOLD not in str(error):
+                raise
+        rule = step.rule if step.rule in (Rule.BUILD, Rule.RECOMPUTE) else Rule.TOUCHED_GROUPS
+        return self._write_fold(self._sql(self._fold_text(Step(rule), careful=True)), step)
+
+    def _fold_text(self, step: Step, *, careful: bool) -> str:
+        folding, group = self._folding, self._block
+        assert folding is not None
+        assert isinstance(group, Group)
+        match step.rule:
+            case Rule.FOLD:
+                rows = grouped_rows(group, rows_sql(group.rows, Mode.DELTA, self._changed), signed=True)
+                pairs = folding.merged(folding.partial(rows, careful=False), KEPT)
+            case Rule.TOUCHED_GROUPS:
+                touched = self._keys_touched(group) if group.keys else "SELECT 1"
+                pairs = folding.replaced(folding.partial(self._rows_touched(group), careful=careful), KEPT, touched)
+            case _:
+                rows = grouped_rows(group, rows_sql(group.rows, Mode.AFTER, self._changed), signed=False)
+                pairs = folding.replaced(folding.partial(rows, careful=careful), KEPT, None)
+        return folding.finished(pairs, self._view.columns, checked=not careful)
+
+    def _write_fold(self, frame: DataFrame, step: Step) -> dict[RelationId, list[NewFile]]:
+        """One result, two changes: of the state and of the view."""
+        assert self._state is not None
+        view, state = self._view, self._state
+        row_names = [*(column.name for column in view.columns), ROW_ID, ROW_VERSION, DIFF]
+        state_names = [*(column.name for column in state.columns), ROW_ID, STATE_VERSION, DIFF]
+        batch = self._collected(frame, step)
+        if batch is not None:
+            rows = batch.filter(batch.column(IN_ROWS)).select(row_names)
+            states = batch.filter(batch.column(IN_STATE)).select(state_names)
+            names = {STATE_VERSION: ROW_VERSION}
+            states = states.rename_columns([names.get(name, name) for name in state_names])
+            return {
+                view.id: self._write_batch(view, rows, fresh=self._is_new(view)),
+                state.id: self._write_batch(state, states, fresh=self._is_new(state)),
+            }
+        frame = frame.persist(StorageLevel.DISK_ONLY)
+        try:
+            rows_frame = frame.where(IN_ROWS).select(*(quote(name) for name in row_names))
+            state_frame = frame.where(IN_STATE).select(*(quote(name) for name in state_names))
+            state_frame = state_frame.withColumnRenamed(STATE_VERSION, ROW_VERSION)
+            return {
+                view.id: self._write_large(view, rows_frame, fresh=self._is_new(view)),
+                state.id: self._write_large(state, state_frame, fresh=self._is_new(state)),
+            }
+        finally:
+            frame.unpersist()
+
+    # -- files --------------------------------------------------------------------------------------------------------
+
+    def _sql(self, text: str) -> DataFrame:
+        others = [(OWN, lambda: self._workspace.stored(self._view))]
+        if self._state is not None:
+            state = self._state
+            others.append((KEPT, lambda: self._workspace.stored(state)))
+        return self._workspace.run(text, self._view, *others)
+
+    def _is_new(self, relation: Relation) -> bool:
+        """Whether nothing was ever stored, so that no version can have been there before."""
+        return not self._workspace.before(relation.id).files
+
+    def _write(self, relation: Relation, frame: DataFrame, step: Step, *, fresh: bool) -> list[NewFile]:
+        batch = self._collected(frame, step)
+        if batch is None:
+            return self._write_large(relation, frame, fresh=fresh)
+        return self._write_batch(relation, batch, fresh=fresh)
+
+    def _collected(self, frame: DataFrame, step: Step) -> pa.Table | None:
+        """The result, if it is small enough for the driver to hold."""
+        workspace, inputs = self._workspace, [each.relation for each in self._view.view.inputs]
+        if step.rule in (Rule.BUILD, Rule.RECOMPUTE):
+            size = sum(workspace.after(id_).bytes for id_ in inputs)
+        else:
+            size = sum(file.statistics.bytes for id_ in inputs for file in workspace.delta(id_))
+        if size > SMALL_BYTES:
+            return None
+        try:
+            return frame.toArrow()
+        except (PySparkException, Py4JJavaError) as error:
+            if not is_too_large(error):
+                raise
+            return None
+
+    def _write_batch(self, relation: Relation, batch: pa.Table, *, fresh: bool) -> list[NewFile]:
+        if not batch.num_rows:
+            return []
+        store = Store.CHANGES
+        if fresh:
+            batch, store = batch.drop_columns([DIFF]), Store.ROWS
+        path = f"{self._runtime.attempt()}.parquet"
+        return [write_batch(self._runtime.warehouse, relation, store, path, batch)]
+
+    def _write_large(self, relation: Relation, frame: DataFrame, *, fresh: bool) -> list[NewFile]:
+        if fresh:
+            return write_frame(self._runtime, relation, Store.ROWS, frame.drop(DIFF), signed=False)
+        return write_frame(self._runtime, relation, Store.CHANGES, frame, signed=True)
+
+
+def by_value(view: Relation, text: str, *, rounded: bool = False) -> str:
+    """The rows of a text that has no identities: each by what it is, and equal ones by counting them.
+
+    `rounded` takes floating point numbers for equal that differ after nine digits only.
+    """
+    names = [quote(column.name) for column in view.columns]
+    inner = typed(view.columns, f"SELECT * FROM ({text}) AS _sw_w({', '.join(names)})")
+    value = fingerprint([_rounded(column) if rounded else (quote(column.name), column.type) for column in view.columns])
+    numbered = f"SELECT *, {value} AS _sw_value FROM ({inner})"
+    number = "row_number() OVER (PARTITION BY _sw_value ORDER BY _sw_value)"
+    identified = f"SELECT {', '.join(names)}, xxhash64(_sw_value, {number}) AS {ROW_ID} FROM ({numbered})"
+    return f"SELECT *, {ROW_ID} AS {ROW_VERSION} FROM ({identified})"
+
+
+def _rounded(column: Column) -> tuple[str, DataType]:
+    name = quote(column.name)
+    if column.type not in (FLOAT, DOUBLE):
+        return name, column.type
+    return f"CAST(CAST(format_string('%.8e', CAST({name} AS DOUBLE)) AS STRING) AS STRING)", STRING

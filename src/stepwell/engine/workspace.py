@@ -1,0 +1,118 @@
+"""The workspace of an epoch: relations in their states, as temporary views of a session of its own.
+
+A text names what it reads (`_sw_rel7_a`); the workspace puts that there, from the files, and counts what it offers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from stepwell.catalog import files
+from stepwell.engine.runtime import Runtime
+from stepwell.epochs import Epoch
+from stepwell.files import DIFF, ROW_ID, DataFile, NewFile, Store
+from stepwell.plan import Content, content_at
+from stepwell.plan.render import Mode, view_name
+from stepwell.plan.steps import Change
+from stepwell.relations import Relation
+from stepwell.storage import scan_content, scan_delta
+from stepwell.types import quote
+from stepwell.views import RelationId, placeholder
+
+OWN, KEPT = "_sw_own", "_sw_kept"
+"""What a view holds, and its state, both as they were before the epoch."""
+
+_NAME = re.compile(r"\b_sw_rel(\d+)(?:_([abd]))?\b")
+
+
+class Workspace:
+    """What the views of one epoch read. `epoch` is the one before: what is there; `deltas` is what comes."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        by_id: Mapping[RelationId, Relation],
+        epoch: Epoch,
+        deltas: Mapping[RelationId, Sequence[DataFile]],
+        session: SparkSession | None = None,
+    ) -> None:
+        """`session` is the one of the barrier loop unless another is given."""
+        self.runtime = runtime
+        self._session = session
+        self.epoch = epoch
+        self.bytes = 0
+        self._by_id = by_id
+        self._deltas: dict[RelationId, tuple[DataFile, ...]] = {
+            id_: tuple(each) for id_, each in deltas.items() if each
+        }
+        self._before: dict[RelationId, Content] = {}
+
+    @property
+    def session(self) -> SparkSession:
+        return self._session or self.runtime.spark.maintenance
+
+    def delta(self, relation: RelationId) -> tuple[DataFile, ...]:
+        return self._deltas.get(relation, ())
+
+    def add_delta(self, relation: RelationId, new: Sequence[NewFile]) -> None:
+        """Let the children see what has become of a view in this epoch."""
+        if new:
+            self._deltas[relation] = tuple(file.staged(relation) for file in new)
+
+    def forget(self, relations: Iterable[RelationId]) -> None:
+        """Take these for empty: what is stored of them no longer counts."""
+        self._before.update({relation: Content((), ()) for relation in relations})
+
+    def before(self, relation: RelationId) -> Content:
+        if relation not in self._before:
+            with self.runtime.catalog.read() as tx:
+                self._before[relation] = content_at(files.content(tx, relation, self.epoch), self.epoch)
+        return self._before[relation]
+
+    def after(self, relation: RelationId) -> Content:
+        before, new = self.before(relation), self.delta(relation)
+        return Content(
+            before.rows + tuple(file for file in new if file.store == Store.ROWS),
+            before.changes + tuple(file for file in new if file.store == Store.CHANGES),
+            before.upto,
+        )
+
+    def change(self, relation: RelationId) -> Change:
+        """How much the epoch changes of a relation."""
+        statistics = [file.statistics for file in self.delta(relation)]
+        rows, retracted = sum(each.rows for each in statistics), sum(each.retracted for each in statistics)
+        return Change(rows, retracted, self.after(relation).count)
+
+    def run(self, text: str, view: Relation, *others: tuple[str, Callable[[], DataFrame]]) -> DataFrame:
+        """Spark's plan of a text over the inputs of `view`; `others` are names that it may also read."""
+        columns = {source.relation: source.columns for source in view.view.inputs}
+        for match in dict.fromkeys(_NAME.findall(text)):
+            relation = RelationId(int(match[0]))
+            mode = Mode(match[1]) if match[1] else None
+            name = view_name(relation, mode) if mode else placeholder(relation)
+            self._frame(relation, columns[relation], mode).createOrReplaceTempView(name)
+        for name, make in others:
+            if re.search(rf"\b{name}\b", text):
+                make().createOrReplaceTempView(name)
+        return self.session.sql(text)
+
+    def stored(self, relation: Relation) -> DataFrame:
+        """What a relation held before the epoch, with its identities and versions."""
+        content = self.before(relation.id)
+        self.bytes += content.bytes
+        return scan_content(self.session, self.runtime.warehouse, relation, content)
+
+    def _frame(self, id_: RelationId, columns: Sequence[str], mode: Mode | None) -> DataFrame:
+        relation = self._by_id[id_]
+        names = [quote(name) for name in columns]
+        warehouse = self.runtime.warehouse
+        if mode == Mode.DELTA:
+            self.bytes += sum(file.statistics.bytes for file in self.delta(id_))
+            return scan_delta(self.session, warehouse, relation, self.delta(id_)).select(*names, ROW_ID, DIFF)
+        content = self.before(id_) if mode == Mode.BEFORE else self.after(id_)
+        self.bytes += content.bytes
+        frame = scan_content(self.session, warehouse, relation, content)
+        return frame.select(*names, ROW_ID) if mode else frame.select(*names)

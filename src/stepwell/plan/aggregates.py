@@ -1,0 +1,284 @@
+"""Aggregates: how each is kept as a partial state, and finished.
+
+*Invertible* ones add up signed rows and take any change; *mergeable* ones take new rows only, and a group that loses
+one is computed anew; everything else has no state, and its groups are always computed anew.
+
+Sums are exact, whatever the order of the rows: integers and decimals are added in a wider type and checked at the end,
+floating point numbers as five integers of thirty bits, so that adding and taking away leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from stepwell.plan.blocks import Aggregate
+from stepwell.types import BIGINT, DOUBLE, FLOAT, INTEGERS, Array, DataType, Decimal, Map, Struct, parse_type
+
+REFOLD = "stepwell: a value that only a recomputation can add"
+"""What the query of a fold fails with where a group holds numbers outside the range of its integers."""
+
+_LIMB = 1 << 30
+
+
+class Kind(StrEnum):
+    """What a state can take."""
+
+    INVERTIBLE = "invertible"
+    MERGEABLE = "mergeable"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One column of a state: computed from rows by `partial`, combined by `merge` out of `{o}` and `{p}`.
+
+    `careful` replaces `partial` where every row of the group is at hand and some of them are odd.
+    """
+
+    type: str
+    partial: str
+    merge: str = "coalesce({o}, 0) + coalesce({p}, 0)"
+    careful: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How one aggregate is kept. `finish` speaks of its parts as `{0}`, `{1}`….
+
+    `check`, where there is one, is true of a state with odd values, which a fold cannot make.
+    """
+
+    kind: Kind
+    parts: tuple[Part, ...] = ()
+    finish: str = ""
+    check: str | None = None
+
+
+_NOTHING = State(Kind.NONE)
+
+
+def state_of(aggregate: Aggregate) -> State:
+    """How an aggregate is kept, given its types; the rows have `_diff` of 1 or -1 and `_sw_id`."""
+    make = _STATES.get(aggregate.function)
+    if make is None or not aggregate.plain:
+        return _NOTHING
+    types = tuple(parse_type(each) for each in aggregate.argument_types)
+    return make(aggregate.arguments, types, aggregate.result_type)
+
+
+def deterministic(aggregate: Aggregate) -> str:
+    """The call of an aggregate without a state, made independent of the order of the rows where that matters."""
+    if aggregate.function in ("collect_list", "array_agg") and aggregate.plain and len(aggregate.arguments) == 1:
+        held = aggregate.arguments[0]
+        pairs = f"collect_list(IF({held} IS NULL, NULL, named_struct('i', _sw_id, 'x', {held})))"
+        by_row = "(a, b) -> CASE WHEN a.i < b.i THEN -1 WHEN a.i > b.i THEN 1 ELSE 0 END"
+        return f"transform(array_sort({pairs}, {by_row}), e -> e.x)"
+    if aggregate.function in ("collect_set", "array_unique_agg") and aggregate.plain:
+        return f"array_sort({aggregate.direct})"
+    return aggregate.direct
+
+
+_Make = Callable[[tuple[str, ...], tuple[DataType, ...], str], State]
+
+
+def _signed(value: str) -> str:
+    return f"IF(_diff < 0, -({value}), {value})"
+
+
+def _present(*values: str) -> str:
+    """How many rows have none of these NULL."""
+    return f"sum(IF({' AND '.join(f'{each} IS NOT NULL' for each in values)}, _diff, 0L))"
+
+
+def _count(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+    if not arguments:
+        return State(Kind.INVERTIBLE, (Part("BIGINT", "sum(_diff)"),), "{0}")
+    return State(Kind.INVERTIBLE, (Part("BIGINT", _present(*arguments)),), "{0}")
+
+
+def _count_if(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+    return State(Kind.INVERTIBLE, (Part("BIGINT", f"sum(IF({arguments[0]}, _diff, 0L))"),), "{0}")
+
+
+def _total(value: str, type_: DataType) -> tuple[tuple[Part, ...], str, str | None] | None:
+    """The parts of an exact sum, its value as SQL over `{1}`…, and what a fold cannot take."""
+    if isinstance(type_, Decimal):
+        wide = f"DECIMAL(38,{type_.scale})"
+        merge = f"CAST(coalesce({{o}}, 0) + coalesce({{p}}, 0) AS {wide})"
+        partial = f"CAST(coalesce(sum(CAST({_signed(value)} AS {wide})), 0) AS {wide})"
+        return (Part(wide, partial, merge),), "{1}", None
+    if type_ == BIGINT:
+        high = Part("BIGINT", f"coalesce(sum(shiftright({value}, 32) * _diff), 0)")
+        low = Part("BIGINT", f"coalesce(sum(({value} & 4294967295L) * _diff), 0)")
+        return (high, low), "(CAST({1} AS DECIMAL(38,0)) * 4294967296 + {2})", None
+    if type_ in INTEGERS:
+        return (Part("BIGINT", f"coalesce(sum(CAST({value} AS BIGINT) * _diff), 0)"),), "{1}", None
+    if type_ in (FLOAT, DOUBLE):
+        return _total_of_doubles(f"CAST({value} AS DOUBLE)")
+    return None
+
+
+def _total_of_doubles(value: str) -> tuple[tuple[Part, ...], str, str | None]:
+    """|x| as whole multiples of 2^30, 1, 2^-30, 2^-60 and 2^-90, each added up as an integer with the sign of x.
+
+    NaN and the infinities are counted. What does not fit (2^62 and more, or bits below 2^-90) is counted too; a group
+    that has such numbers keeps them in a sorted array and cannot be folded.
+    """
+    is_finite = f"({value} < DOUBLE('Infinity') AND {value} > DOUBLE('-Infinity'))"
+    is_odd = f"({is_finite} AND (abs({value}) >= 4611686018427387904D OR abs({value}) % {2.0**-90!r}D <> 0))"
+    size = f"IF({is_finite} AND NOT {is_odd}, abs({value}), 0D)"
+    sign = f"IF(({value} < 0) <> (_diff < 0), -1L, 1L)"
+    limbs = [
+        f"floor({size} / {_LIMB}D)",
+        f"floor({size} % {_LIMB}D)",
+        f"floor(({size} % 1D) * {_LIMB}D)",
+        f"floor(({size} % {2.0**-30!r}D) * {2.0**60!r}D)",
+        f"floor(({size} % {2.0**-60!r}D) * {2.0**90!r}D)",
+    ]
+    parts = [Part("BIGINT", f"coalesce(sum(CAST({limb} AS BIGINT) * {sign}), 0)") for limb in limbs]
+    for test in (f"isnan({value})", f"{value} = DOUBLE('Infinity')", f"{value} = DOUBLE('-Infinity')", is_odd):
+        parts.append(Part("BIGINT", f"coalesce(sum(IF({test}, _diff, 0L)), 0)"))
+    # The fast way keeps no odd numbers: `careful` collects them, and only where every row of the group is there.
+    parts.append(
+        Part(
+            "ARRAY<DOUBLE>",
+            "CAST(array() AS ARRAY<DOUBLE>)",
+            "coalesce({o}, {p})",
+            f"array_sort(collect_list(IF({is_odd}, {value}, NULL)))",
+        )
+    )
+    finite = f"({_double([f'{{{index}}}' for index in range(1, 6)])} + aggregate({{10}}, 0D, (a, x) -> a + x))"
+    total = (
+        f"CASE WHEN {{6}} > 0 OR ({{7}} > 0 AND {{8}} > 0) THEN DOUBLE('NaN') WHEN {{7}} > 0 THEN DOUBLE('Infinity')"
+        f" WHEN {{8}} > 0 THEN DOUBLE('-Infinity') ELSE {finite} END"
+    )
+    return tuple(parts), total, "{9} <> 0"
+
+
+def _double(limbs: list[str]) -> str:
+    """Five integers, each counting 2^30 times the next, as the floating point number they are."""
+
+    def positive(values: list[str]) -> str:
+        carried = values[4]
+        rests = [f"(({carried}) & {_LIMB - 1}L) * {2.0**-90!r}D"]
+        for value, weight in ((values[3], 2.0**-60), (values[2], 2.0**-30), (values[1], 1.0)):
+            carried = f"{value} + shiftright({carried}, 30)"
+            rests.append(f"(({carried}) & {_LIMB - 1}L) * {weight!r}D")
+        top = f"({values[0]} + shiftright({carried}, 30))"
+        sums = rests[0]
+        for each in rests[1:]:
+            sums = f"({sums} + {each})"
+        return f"({sums} + {top} * {float(_LIMB)!r}D)"
+
+    carried = limbs[4]
+    for value in (limbs[3], limbs[2], limbs[1]):
+        carried = f"{value} + shiftright({carried}, 30)"
+    top = f"({limbs[0]} + shiftright({carried}, 30))"
+    return f"IF({top} < 0, -{positive([f'(-{each})' for each in limbs])}, {positive(limbs)})"
+
+
+def _sum(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+    total = _total(arguments[0], types[0])
+    if total is None:
+        return _NOTHING
+    parts, value, check = total
+    finish = f"IF({{0}} = 0, NULL, CAST({value} AS {result}))"
+    return State(Kind.INVERTIBLE, (Part("BIGINT", _present(arguments[0])), *parts), finish, check)
+
+
+def _avg(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+    total = _total(arguments[0], types[0])
+    if total is None:
+        return _NOTHING
+    parts, value, check = total
+    exact = value if isinstance(types[0], Decimal) else f"CAST({value} AS DOUBLE)"
+    finish = f"CAST(try_divide({exact}, {{0}}) AS {result})"
+    return State(Kind.INVERTIBLE, (Part("BIGINT", _present(arguments[0])), *parts), finish, check)
+
+
+def _all_true(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+    return State(Kind.INVERTIBLE, _truths(arguments[0]), "IF({0} + {1} = 0, NULL, {1} = 0)")
+
+
+def _any_true(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+    return State(Kind.INVERTIBLE, _truths(arguments[0]), "IF({0} + {1} = 0, NULL, {0} > 0)")
+
+
+def _truths(value: str) -> tuple[Part, ...]:
+    return Part("BIGINT", f"sum(IF({value}, _diff, 0L))"), Part("BIGINT", f"sum(IF(NOT {value}, _diff, 0L))")
+
+
+def _extreme(function: str, choose: str) -> _Make:
+    def make(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+        part = Part(result, f"{function}({arguments[0]})", f"{choose}({{o}}, {{p}})")
+        return State(Kind.MERGEABLE, (part,), "{0}")
+
+    return make
+
+
+def _by(function: str, sign: str) -> _Make:
+    """min_by and max_by: of equal ones the row that came first, or last."""
+
+    def make(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+        if len(types) != 2 or isinstance(types[1], Array | Map | Struct):
+            return _NOTHING
+        value, order = arguments
+        struct = f"STRUCT<`y`:{types[1]},`i`:BIGINT,`x`:{result}>"
+        partial = (
+            f"{function}(named_struct('y', {order}, 'i', _sw_id, 'x', {value}),"
+            f" IF({order} IS NULL, NULL, named_struct('y', {order}, 'i', _sw_id)))"
+        )
+        return State(Kind.MERGEABLE, (Part(struct, partial, _better("y", sign)),), "{0}.x")
+
+    return make
+
+
+def _end(function: str, sign: str) -> _Make:
+    """first and last: by the order in which the rows came."""
+
+    def make(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+        struct = f"STRUCT<`i`:BIGINT,`x`:{result}>"
+        partial = f"{function}(named_struct('i', _sw_id, 'x', {arguments[0]}), _sw_id)"
+        merge = (
+            f"CASE WHEN {{o}} IS NULL THEN {{p}} WHEN {{p}} IS NULL OR {{o}}.i {sign} {{p}}.i THEN {{o}} ELSE {{p}} END"
+        )
+        return State(Kind.MERGEABLE, (Part(struct, partial, merge),), "{0}.x")
+
+    return make
+
+
+def _better(field: str, sign: str) -> str:
+    """Which of two states to keep: the one with the smaller or larger value, and of equal ones by their rows."""
+    pair = "named_struct('y', {%s}." + field + ", 'i', {%s}.i)"
+    old, new = pair % ("o", "o"), pair % ("p", "p")
+    return f"CASE WHEN {{o}} IS NULL THEN {{p}} WHEN {{p}} IS NULL OR {old} {sign} {new} THEN {{o}} ELSE {{p}} END"
+
+
+_STATES: dict[str, _Make] = {
+    "count": _count,
+    "count_if": _count_if,
+    "countif": _count_if,
+    "sum": _sum,
+    "avg": _avg,
+    "mean": _avg,
+    "bool_and": _all_true,
+    "every": _all_true,
+    "logical_and": _all_true,
+    "bool_or": _any_true,
+    "some": _any_true,
+    "any": _any_true,
+    "logical_or": _any_true,
+    "min": _extreme("min", "least"),
+    "max": _extreme("max", "greatest"),
+    "min_by": _by("min_by", "<"),
+    "arg_min": _by("min_by", "<"),
+    "max_by": _by("max_by", ">"),
+    "arg_max": _by("max_by", ">"),
+    "first": _end("min_by", "<"),
+    "first_value": _end("min_by", "<"),
+    "any_value": _end("min_by", "<"),
+    "last": _end("max_by", ">"),
+    "last_value": _end("max_by", ">"),
+}

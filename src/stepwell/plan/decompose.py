@@ -1,0 +1,507 @@
+"""Decomposition: the text of a query to blocks.
+
+sqlglot gives the structure; whether it has understood the text is for Spark to say, which analyzes both the text and
+what sqlglot would write for it. What has no rule raises `Unsuited`, and the query, or the part of it, is a `Whole`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from stepwell.plan.blocks import Aggregate, Block, Group, Join, Plan, Rows, Select, Source, UnionAll, Whole
+from stepwell.types import quote
+
+_GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack")
+
+
+class Unsuited(Exception):
+    """A part of a query that no rule but the last one can maintain; the message says which."""
+
+
+class Decomposer:
+    """Takes one query apart. `columns` are those of the relations behind the placeholders in it."""
+
+    def __init__(self, columns: Mapping[str, tuple[str, ...]]) -> None:
+        self._columns = {name.lower(): names for name, names in columns.items()}
+        self._hidden: list[Block] = []
+
+    def plan(self, text: str, names: tuple[str, ...]) -> tuple[Plan, str]:
+        """The plan of a query with these outputs, and the text that sqlglot would write for it."""
+        try:
+            tree = sqlglot.parse_one(text, read="spark")
+        except (SqlglotError, RecursionError) as error:
+            return Plan(Whole(text, names, f"sqlglot cannot read it ({_first_line(error)})")), ""
+        again = _sql(tree)
+        try:
+            root = self._block(_without_ctes(tree), names)
+        except Unsuited as reason:
+            return Plan(Whole(text, names, str(reason))), again
+        return Plan(root, tuple(self._hidden)), again
+
+    # -- a query as a block -------------------------------------------------------------------------------------------
+
+    def _block(self, tree: exp.Expr, names: tuple[str, ...]) -> Block:
+        tree = _unwrapped(tree)
+        _refuse_order(tree)
+        if isinstance(tree, exp.Select) and (_is_grouped(tree) or tree.args.get("distinct")):
+            return self._group(tree, names)
+        if type(tree) is exp.Union and tree.args.get("distinct"):
+            rows = self._union(tree, names)
+            return _distinct(rows, names)
+        return self._rows(tree, names)
+
+    def _rows(self, tree: exp.Expr, names: tuple[str, ...] | None) -> Rows:
+        """A query as rows; a part that is not becomes a hidden block, and the rows are those of it."""
+        tree = _unwrapped(tree)
+        _refuse_order(tree)
+        if type(tree) is exp.Union and not tree.args.get("distinct"):
+            return self._union(tree, names)
+        if isinstance(tree, exp.Select) and not _is_grouped(tree) and not tree.args.get("distinct"):
+            return self._select(tree, names)
+        if not isinstance(tree, exp.Query):
+            raise Unsuited(f"{tree.key.upper()} has no rule")
+        return self._read_hidden(tree, names)
+
+    def _read_hidden(self, tree: exp.Query, names: tuple[str, ...] | None) -> Select:
+        found = names or _names_of(tree, self._columns)
+        try:
+            block = self._block(tree, found)
+        except Unsuited as reason:
+            block = Whole(_sql(tree), found, str(reason))
+        self._hidden.append(block)
+        number = -len(self._hidden)
+        items = tuple(quote(name) for name in found)
+        return Select((Source(number, "_sw_h"),), items, found)
+
+    def _union(self, tree: exp.Union, names: tuple[str, ...] | None) -> UnionAll:
+        if tree.args.get("by_name"):
+            raise Unsuited("UNION BY NAME has no rule")
+        branches: list[Rows] = []
+        for side in (tree.this, tree.expression):
+            side = _unwrapped(side)
+            if type(side) is exp.Union and not side.args.get("distinct") and not _has_order(side):
+                branches.extend(self._union(side, names).branches)
+            else:
+                branches.append(self._rows(side, names if names else None))
+        return UnionAll(tuple(branches), names or branches[0].names)
+
+    # -- SELECT -------------------------------------------------------------------------------------------------------
+
+    def _select(self, tree: exp.Select, names: tuple[str, ...] | None) -> Select:
+        _refuse_expressions(tree)
+        sources, columns = self._sources(tree)
+        items = _expanded(tree, sources, columns)
+        found = names or _item_names(items)
+        if len(found) != len(items):
+            raise Unsuited("its columns could not be counted")
+        laterals = " ".join(_sql(each) for each in tree.args.get("laterals") or ())
+        generates = bool(laterals) or any(_generates(item) for item in items)
+        where = tree.args.get("where")
+        return Select(
+            tuple(sources), tuple(_sql(_unaliased(item)) for item in items), found, _sql(where.this) if where else None,
+            laterals, generates,
+        )  # fmt: skip
+
+    def _sources(self, tree: exp.Select) -> tuple[list[Source], list[tuple[str, ...]]]:
+        """What a SELECT reads, and the columns of each."""
+        start = tree.args.get("from_")
+        if start is None:
+            raise Unsuited("it reads no relation")
+        sources: list[Source] = []
+        columns: list[tuple[str, ...]] = []
+        for join in (None, *(tree.args.get("joins") or ())):
+            item = start.this if join is None else join.this
+            source, names = self._source(item, len(sources))
+            if join is not None:
+                source = _joined(source, join, sources)
+            sources.append(source)
+            columns.append(names)
+        return sources, columns
+
+    def _source(self, item: exp.Expr, number: int) -> tuple[Source, tuple[str, ...]]:
+        if item.args.get("joins"):
+            raise Unsuited("a join in parentheses has no rule")
+        if item.args.get("sample"):
+            raise Unsuited("TABLESAMPLE has no rule")
+        if item.args.get("pivots"):
+            raise Unsuited("PIVOT has no rule")
+        if isinstance(item, exp.Table) and item.name.lower() in self._columns:
+            placeholder = item.name.lower()
+            alias = item.args.get("alias")
+            if alias and alias.columns:
+                raise Unsuited("an alias with columns has no rule")
+            relation = int(placeholder.removeprefix("_sw_rel"))
+            return Source(relation, item.alias or item.name), self._columns[placeholder]
+        if isinstance(item, exp.Subquery):
+            alias = item.args.get("alias")
+            listed = tuple(column.name for column in alias.columns) if alias else ()
+            rows = self._rows(item.this, listed or None)
+            return Source(rows, item.alias or f"_sw_s{number}"), rows.names
+        raise Unsuited(f"{item.key.upper()} in FROM has no rule")
+
+    # -- GROUP BY -----------------------------------------------------------------------------------------------------
+
+    def _group(self, tree: exp.Select, names: tuple[str, ...]) -> Group:
+        if tree.args.get("distinct"):
+            if tree.args["distinct"].args.get("on"):
+                raise Unsuited("DISTINCT ON has no rule")
+            inner = tree.copy()
+            inner.set("distinct", None)
+            return _distinct(self._rows(inner, names), names)
+        _refuse_expressions(tree)
+        sources, columns = self._sources(tree)
+        if tree.args.get("laterals"):
+            raise Unsuited("GROUP BY over LATERAL VIEW has no rule: unnest in a subquery")
+        items = _expanded(tree, sources, columns)
+        keys = _keys(tree, items, columns)
+        grouping = _Grouping(keys)
+        outputs = tuple(_sql(grouping.replaced(_unaliased(item))) for item in items)
+        having = tree.args.get("having")
+        aliases = {item.alias.lower(): _unaliased(item) for item in items if isinstance(item, exp.Alias)}
+        condition = _sql(grouping.replaced(_with_aliases(having.this, aliases))) if having else None
+        where = tree.args.get("where")
+        rows = Select(
+            tuple(sources),
+            (*(_sql(key) for key in keys), *grouping.arguments),
+            (*(f"_sw_g{index}" for index in range(len(keys))), *(f"_sw_x{i}" for i in range(len(grouping.arguments)))),
+            _sql(where.this) if where else None,
+        )
+        if len(outputs) != len(names):
+            raise Unsuited("its columns could not be counted")
+        return Group(rows, len(keys), (), tuple(grouping.aggregates), outputs, names, condition)
+
+
+class _Grouping:
+    """Takes aggregates and keys out of expressions, and leaves `_sw_r0` and `_sw_g0` in their places."""
+
+    def __init__(self, keys: list[exp.Expr]) -> None:
+        self._keys = keys
+        self.aggregates: list[Aggregate] = []
+        self.arguments: list[str] = []
+
+    def replaced(self, node: exp.Expr) -> exp.Expr:
+        for index, key in enumerate(self._keys):
+            if node == key:
+                return exp.column(f"_sw_g{index}")
+        if _is_aggregate(node):
+            return exp.column(f"_sw_r{self._aggregate(node)}")
+        if isinstance(node, exp.Anonymous) and list(node.find_all(exp.Column)) and not self._is_over_keys(node):
+            return exp.column(f"_sw_r{self._aggregate(node)}")
+        if isinstance(node, exp.Column):
+            raise Unsuited(f"{_sql(node)} is neither grouped nor aggregated as far as can be seen")
+        new = node.copy()
+        for name, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                new.set(name, self.replaced(value))
+            elif isinstance(value, list):
+                new.set(name, [self.replaced(each) if isinstance(each, exp.Expr) else each for each in value])
+        return new
+
+    def _is_over_keys(self, node: exp.Expr) -> bool:
+        """Whether a function that sqlglot does not know is one of the keys, so that it can be no aggregate."""
+        names = {_sql(key) for key in self._keys}
+        return all(_sql(column) in names for column in node.find_all(exp.Column))
+
+    def _aggregate(self, node: exp.Expr) -> int:
+        made = self._make(node)
+        if made in self.aggregates:
+            return self.aggregates.index(made)
+        self.aggregates.append(made)
+        return len(self.aggregates) - 1
+
+    def _make(self, node: exp.Expr) -> Aggregate:
+        condition = None
+        if isinstance(node, exp.Filter):
+            condition = node.expression.this
+            node = node.this
+        call = node.this if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) else node
+        function = call.name.lower() if isinstance(call, exp.Anonymous) else _function_name(call)
+        arguments: list[exp.Expr] = []
+        for value in call.expressions if isinstance(call, exp.Anonymous) else call.args.values():
+            arguments.extend(value if isinstance(value, list) else [value] if isinstance(value, exp.Expr) else [])
+        plain = not isinstance(node, exp.IgnoreNulls) and not any(
+            isinstance(each, exp.Distinct | exp.Order | exp.WithinGroup) for each in arguments
+        )
+        if isinstance(call, exp.Count) and len(arguments) == 1 and isinstance(arguments[0], exp.Star | exp.Literal):
+            if condition is None:
+                return Aggregate("count", "count(1)")
+            held = self._argument(exp.Case(ifs=[exp.If(this=condition, true=exp.Literal.number(1))]))
+            return Aggregate("count", f"count({held})", (held,))
+        names: dict[str, str] = {}
+
+        def taken(value: exp.Expr) -> exp.Expr:
+            """An argument, replaced by a column that holds it; the literals of a call stay where they are."""
+            if isinstance(value, exp.Distinct):
+                return exp.Distinct(expressions=[taken(each) for each in value.expressions])
+            if isinstance(value, exp.Order | exp.Ordered | exp.WithinGroup):
+                return value.transform(lambda each: taken(each) if isinstance(each, exp.Column) else each)
+            if not list(value.find_all(exp.Column)):
+                return value
+            held = exp.Case(ifs=[exp.If(this=condition, true=value)]) if condition is not None else value
+            name = self._argument(held)
+            names.setdefault(name, name)
+            return exp.column(name)
+
+        again = call.copy()
+        for name, value in call.args.items():
+            if isinstance(value, list):
+                again.set(name, [taken(each) if isinstance(each, exp.Expr) else each for each in value])
+            elif isinstance(value, exp.Expr):
+                again.set(name, taken(value))
+        if condition is not None and (len(names) != 1 or function in ("first", "last", "any_value", "collect_list")):
+            raise Unsuited(f"FILTER on {function} has no rule")
+        direct = _sql(again)
+        if isinstance(node, exp.IgnoreNulls):
+            direct = f"{direct} IGNORE NULLS"
+        plain = plain and len(names) == len(arguments)
+        return Aggregate(function, direct, tuple(names), plain=plain)
+
+    def _argument(self, value: exp.Expr) -> str:
+        text = _sql(value)
+        if text not in self.arguments:
+            self.arguments.append(text)
+        return f"_sw_x{self.arguments.index(text)}"
+
+
+def _function_name(call: exp.Expr) -> str:
+    return call.sql_name().lower() if isinstance(call, exp.Func) else call.key.lower()
+
+
+def _distinct(rows: Rows, names: tuple[str, ...]) -> Group:
+    """Each row once: a group for all of its columns."""
+    items = tuple(quote(name) for name in rows.names)
+    keyed = Select((Source(rows, "_sw_d"),), items, tuple(f"_sw_g{index}" for index in range(len(names))))
+    outputs = tuple(f"_sw_g{index}" for index in range(len(names)))
+    return Group(keyed, len(names), (), (), outputs, names, distinct=True)
+
+
+def _keys(tree: exp.Select, items: list[exp.Expr], columns: list[tuple[str, ...]]) -> list[exp.Expr]:
+    """The expressions of GROUP BY, with positions and names of outputs resolved."""
+    group = tree.args.get("group")
+    if group is None:
+        return []
+    for form in ("rollup", "cube", "grouping_sets", "totals"):
+        if group.args.get(form):
+            raise Unsuited(f"{form.replace('_', ' ').upper()} has no rule")
+    if group.args.get("all"):
+        return [_unaliased(item) for item in items if not _has_aggregate(item)]
+    known = {name.lower() for names in columns for name in names}
+    aliases = {item.alias.lower(): _unaliased(item) for item in items if isinstance(item, exp.Alias)}
+    keys: list[exp.Expr] = []
+    for expression in group.expressions:
+        if isinstance(expression, exp.Literal) and not expression.is_string:
+            position = int(expression.this)
+            if not 1 <= position <= len(items):
+                raise Unsuited(f"GROUP BY {position} is no column")
+            expression = _unaliased(items[position - 1])
+        elif isinstance(expression, exp.Column) and not expression.table:
+            name = expression.name.lower()
+            if name not in known and name in aliases:
+                expression = aliases[name]
+        if expression not in keys:
+            keys.append(expression)
+    if not keys:
+        raise Unsuited("GROUP BY without keys has no rule")
+    return keys
+
+
+def _with_aliases(node: exp.Expr, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
+    """A HAVING with the names of outputs replaced by what they stand for."""
+
+    def look(each: exp.Expr) -> exp.Expr:
+        if isinstance(each, exp.Column) and not each.table and each.name.lower() in aliases:
+            return aliases[each.name.lower()].copy()
+        return each
+
+    return node.copy().transform(look)
+
+
+def _joined(source: Source, join: exp.Join, before: list[Source]) -> Source:
+    side, kind, method = join.side.upper(), join.kind.upper(), (join.method or "").upper()
+    if method:
+        raise Unsuited(f"{method} JOIN has no rule")
+    if isinstance(join.this, exp.Lateral):
+        raise Unsuited("LATERAL has no rule")
+    on, using = join.args.get("on"), join.args.get("using")
+    if kind in ("SEMI", "ANTI"):
+        how = Join.SEMI if kind == "SEMI" else Join.ANTI
+    elif side in ("LEFT", "RIGHT", "FULL"):
+        how = {"LEFT": Join.LEFT, "RIGHT": Join.RIGHT, "FULL": Join.FULL}[side]
+    else:
+        how = Join.INNER if on or using else Join.CROSS
+    if how in (Join.RIGHT, Join.FULL) and len(before) > 1:
+        raise Unsuited(f"{how.value} behind another join has no rule")
+    if using:
+        if how != Join.INNER:
+            raise Unsuited(f"{how.value} with USING has no rule: write ON")
+        condition = f"USING ({', '.join(_sql(each) for each in using)})"
+    else:
+        condition = f"ON {_sql(on)}" if on else ""
+    return Source(source.input, source.alias, how, condition)
+
+
+def _expanded(tree: exp.Select, sources: list[Source], columns: list[tuple[str, ...]]) -> list[exp.Expr]:
+    """The items of a SELECT, each star as the columns it stands for."""
+    items: list[exp.Expr] = []
+    for item in tree.expressions:
+        star = item if isinstance(item, exp.Star) else item.this if isinstance(item, exp.Column) else None
+        if not isinstance(star, exp.Star):
+            items.append(item)
+            continue
+        if any(star.args.get(part) for part in ("except_", "replace", "rename")):
+            raise Unsuited("a star with EXCEPT has no rule")
+        if any(source.condition.startswith("USING") for source in sources) and not isinstance(item, exp.Column):
+            raise Unsuited("* over a join with USING has no rule: name the columns")
+        if tree.args.get("laterals"):
+            raise Unsuited("* with LATERAL VIEW has no rule: name the columns")
+        wanted = item.table.lower() if isinstance(item, exp.Column) else None
+        found = [
+            exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(source.alias, quoted=True))
+            for source, names in zip(sources, columns, strict=True)
+            if source.is_kept and wanted in (None, source.alias.lower())
+            for name in names
+        ]
+        if not found:
+            raise Unsuited(f"{_sql(item)} is no source")
+        items.extend(found)
+    return items
+
+
+def _item_names(items: list[exp.Expr]) -> tuple[str, ...]:
+    names = tuple(item.alias_or_name for item in items)
+    if not all(names) or len({name.lower() for name in names}) < len(names):
+        raise Unsuited("a column of a subquery has no name of its own")
+    return names
+
+
+def _names_of(tree: exp.Query, columns: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The outputs of a query that becomes a hidden block."""
+    first: exp.Expr = tree
+    while not isinstance(first, exp.Select):
+        if not isinstance(first, exp.Union | exp.Except | exp.Intersect | exp.Subquery):
+            raise Unsuited(f"{first.key.upper()} has no rule")
+        first = first.this
+    items = first.expressions
+    if any(
+        isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star))
+        for item in items
+    ):
+        decomposer = Decomposer(columns)
+        sources, found = decomposer._sources(first)
+        items = _expanded(first, sources, found)
+    return _item_names(items)
+
+
+def _without_ctes(tree: exp.Expr) -> exp.Expr:
+    """A query with every WITH written out where it is named."""
+    clause = tree.args.get("with_")
+    if clause is None:
+        return tree
+    if clause.args.get("recursive"):
+        raise Unsuited("WITH RECURSIVE has no rule")
+    tree = tree.copy()
+    clause = tree.args["with_"]
+    tree.set("with_", None)
+    defined: dict[str, tuple[exp.Expr, exp.TableAlias | None]] = {}
+    for cte in clause.expressions:
+        body = _with_defined(_without_ctes(cte.this), defined)
+        defined[cte.alias.lower()] = (body, cte.args.get("alias"))
+    return _with_defined(tree, defined)
+
+
+def _with_defined(tree: exp.Expr, defined: Mapping[str, tuple[exp.Expr, exp.TableAlias | None]]) -> exp.Expr:
+    def look(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Table) and not node.db and node.name.lower() in defined:
+            body, alias = defined[node.name.lower()]
+            columns = [column.copy() for column in alias.columns] if alias else []
+            name = exp.TableAlias(this=exp.to_identifier(node.alias or node.name, quoted=True), columns=columns)
+            return exp.Subquery(this=body.copy(), alias=name)
+        return node
+
+    if any(node.args.get("with_") for node in tree.find_all(exp.Query)):
+        raise Unsuited("WITH inside a subquery has no rule")
+    return tree.transform(look)
+
+
+def _unwrapped(tree: exp.Expr) -> exp.Expr:
+    while isinstance(tree, exp.Subquery) and not _has_order(tree) and not tree.args.get("joins"):
+        tree = tree.this
+    return tree
+
+
+def _has_order(tree: exp.Expr) -> bool:
+    return any(tree.args.get(part) for part in ("limit", "offset", "order", "sort", "cluster", "distribute"))
+
+
+def _refuse_order(tree: exp.Expr) -> None:
+    """LIMIT and its like; an ORDER BY alone says nothing about the rows that are there."""
+    for part, name in (("limit", "LIMIT"), ("offset", "OFFSET"), ("qualify", "QUALIFY"), ("sort", "SORT BY"),
+                       ("cluster", "CLUSTER BY"), ("distribute", "DISTRIBUTE BY"), ("windows", "WINDOW")):  # fmt: skip
+        if tree.args.get(part):
+            raise Unsuited(f"{name} has no rule")
+
+
+def _refuse_expressions(tree: exp.Select) -> None:
+    """What may stand in any expression and makes a row depend on others."""
+    parts = [*tree.expressions, tree.args.get("where"), tree.args.get("having"), tree.args.get("group")]
+    for join in tree.args.get("joins") or ():
+        parts.append(join.args.get("on"))
+    for part in parts:
+        if part is None:
+            continue
+        if part.find(exp.Window):
+            raise Unsuited("OVER has no rule yet")
+        if part.find(exp.Subquery, exp.Exists) or any(each.args.get("query") for each in part.find_all(exp.In)):
+            raise Unsuited("a subquery in an expression has no rule yet")
+
+
+def _is_grouped(tree: exp.Select) -> bool:
+    return bool(tree.args.get("group") or tree.args.get("having") or any(map(_has_aggregate, tree.expressions)))
+
+
+def _has_aggregate(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Window):
+        return False
+    if _is_aggregate(node):
+        return True
+    return any(_has_aggregate(each) for each in node.iter_expressions())
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        return _is_aggregate(node.this)
+    if isinstance(node, exp.AggFunc):
+        return True
+    return isinstance(node, exp.Anonymous) and node.name.lower() in _UNKNOWN_AGGREGATES
+
+
+_UNKNOWN_AGGREGATES = {"every", "some", "any", "bool_and", "bool_or", "mode", "kurtosis", "skewness", "regr_slope"}
+
+
+def _generates(item: exp.Expr) -> bool:
+    return any(
+        isinstance(node, exp.Explode | exp.Posexplode | exp.Inline) or
+        (isinstance(node, exp.Anonymous) and node.name.lower() in _GENERATORS)
+        for node in item.walk()
+    )  # fmt: skip
+
+
+def _unaliased(item: exp.Expr) -> exp.Expr:
+    return item.this if isinstance(item, exp.Alias) else item
+
+
+def _sql(node: exp.Expr) -> str:
+    return node.sql(dialect="spark", comments=False)
+
+
+def _first_line(error: BaseException) -> str:
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", str(error)).splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+__all__ = ["Decomposer", "Unsuited"]

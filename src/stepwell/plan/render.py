@@ -1,0 +1,233 @@
+"""Rendering: blocks to the SQL that maintains them.
+
+A relation appears as a temporary view in up to three states: before the epoch, after it, and what the epoch did to it,
+signed by `_diff`. Every text here is built of the user's own expressions; rows carry their identity along.
+
+The laws. A join with an inner or left partner is linear in what stands left of it, so Δ starts there with the change in
+each source in turn: what stands before it as it was, what follows as it is. For the partner of an outer, semi or anti
+join, the rows that its change can touch are taken as they come out with the old partner and as with the new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from stepwell.files import DIFF, ROW_ID, ROW_VERSION
+from stepwell.plan.blocks import Group, Join, Rows, Select, Source, UnionAll, inputs_of
+from stepwell.plan.fingerprints import fingerprint
+from stepwell.relations import Column
+from stepwell.types import quote
+from stepwell.views import placeholder
+
+
+class Mode(StrEnum):
+    """A relation before an epoch, after it, or the change between the two."""
+
+    BEFORE = "b"
+    AFTER = "a"
+    DELTA = "d"
+
+
+def view_name(relation: int, mode: Mode) -> str:
+    """The temporary view of a relation in one of its states."""
+    return f"{placeholder(relation)}_{mode.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One part of the change of a join: a state for each source, and which source's change has touched the rows."""
+
+    states: tuple[Mode, ...]
+    sign: int = 1
+    touched_by: int | None = None
+    unmatched: bool = False
+    """The part of a FULL JOIN whose left side is missing."""
+
+
+def terms_of(select: Select, changed: AbstractSet[int]) -> list[Term]:
+    """Δ of the sources of a SELECT, when the relations `changed` have changed."""
+    found: list[Term] = []
+    for index, source in enumerate(select.sources):
+        moves = not changed.isdisjoint(inputs_of(source))
+        before = (Mode.BEFORE,) * index
+        if source.join == Join.FIRST:
+            found = [Term((Mode.DELTA,))] if moves else []
+            continue
+        if source.join in (Join.RIGHT, Join.FULL):
+            left_moves = bool(found)
+            kept = [replace(term, states=(*term.states, Mode.AFTER)) for term in found]
+            found = [*kept, *_touched(before, index, moves=moves)] if source.join == Join.FULL else []
+            unmatched = source.join == Join.FULL
+            if moves:
+                found.append(Term((Mode.AFTER, Mode.DELTA), unmatched=unmatched))
+            if left_moves:
+                found.append(Term((Mode.AFTER, Mode.BEFORE), touched_by=0, unmatched=unmatched))
+                found.append(Term((Mode.BEFORE, Mode.BEFORE), -1, 0, unmatched))
+            continue
+        found = [replace(term, states=(*term.states, Mode.AFTER)) for term in found]
+        if source.join in (Join.INNER, Join.CROSS):
+            if moves:
+                found.append(Term((*before, Mode.DELTA)))
+        else:
+            found.extend(_touched(before, index, moves=moves))
+    return found
+
+
+def only_adds(rows: Rows, changed: AbstractSet[int]) -> bool:
+    """Whether new rows in `changed` can only make new rows, and never take one away."""
+    match rows:
+        case UnionAll(branches):
+            return all(only_adds(branch, changed) for branch in branches)
+        case Select():
+            inner = [source.input for source in rows.sources if not isinstance(source.input, int)]
+            terms = terms_of(rows, changed)
+            return all(term.touched_by is None for term in terms) and all(only_adds(each, changed) for each in inner)
+
+
+def joins(rows: Rows) -> bool:
+    """Whether several sources meet anywhere in these rows."""
+    match rows:
+        case UnionAll(branches):
+            return any(joins(branch) for branch in branches)
+        case Select():
+            inner = [source.input for source in rows.sources if not isinstance(source.input, int)]
+            return len(rows.sources) > 1 or any(joins(each) for each in inner)
+
+
+def _touched(before: tuple[Mode, ...], index: int, *, moves: bool) -> list[Term]:
+    if not moves:
+        return []
+    return [Term((*before, Mode.AFTER), 1, index), Term((*before, Mode.BEFORE), -1, index)]
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def rows_sql(rows: Rows, mode: Mode, changed: AbstractSet[int]) -> str:
+    """The rows in one of their states, with `_sw_id`; the change also with `_diff`, 1 or -1."""
+    match rows:
+        case UnionAll(branches, names):
+            parts = []
+            for index, branch in enumerate(branches):
+                if mode == Mode.DELTA and changed.isdisjoint(inputs_of(branch)):
+                    continue
+                columns = [
+                    f"{quote(theirs)} AS {quote(ours)}" for theirs, ours in zip(branch.names, names, strict=True)
+                ]
+                columns.append(f"xxhash64({ROW_ID}, {index}) AS {ROW_ID}")
+                if mode == Mode.DELTA:
+                    columns.append(DIFF)
+                parts.append(f"SELECT {', '.join(columns)} FROM ({rows_sql(branch, mode, changed)})")
+            return " UNION ALL ".join(parts)
+        case Select():
+            if mode == Mode.DELTA:
+                texts = [_term_sql(rows, term, changed) for term in terms_of(rows, changed)]
+            else:
+                texts = [_term_sql(rows, Term((mode,) * len(rows.sources)), changed)]
+            text = " UNION ALL ".join(texts)
+            return _told_apart(rows, text, signed=mode == Mode.DELTA) if rows.generates else text
+
+
+def _term_sql(select: Select, term: Term, changed: AbstractSet[int]) -> str:
+    sources = select.sources
+    signed = Mode.DELTA in term.states or term.touched_by is not None
+    columns = [f"{item} AS {quote(name)}" for item, name in zip(select.items, select.names, strict=True)]
+    columns.append(f"{_identity(sources)} AS {ROW_ID}")
+    if signed:
+        moving = [source for source, state in zip(sources, term.states, strict=True) if state == Mode.DELTA]
+        columns.append(f"{f'{quote(moving[0].alias)}.{DIFF}' if moving else f'{term.sign}L'} AS {DIFF}")
+    text = f"SELECT {', '.join(columns)} FROM {_source_sql(sources[0], term.states[0], changed)}"
+    for source, state in zip(sources[1:], term.states[1:], strict=True):
+        join = Join.RIGHT if term.unmatched and source.join == Join.FULL else source.join
+        if join == Join.FULL and signed:
+            join = Join.LEFT  # the rows without a left side are terms of their own
+        text += f" {join.value} {_source_sql(source, state, changed)} {source.condition}"
+    text += f" {select.laterals}" if select.laterals else ""
+    conditions = [f"({select.where})"] if select.where else []
+    if term.touched_by is not None:
+        conditions.append(_touches(sources, term.touched_by, changed))
+    if term.unmatched:
+        conditions.append(f"{quote(sources[0].alias)}.{ROW_ID} IS NULL")
+    return text + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
+
+
+def _touches(sources: tuple[Source, ...], index: int, changed: AbstractSet[int]) -> str:
+    """Whether a row joins with anything that has come or gone in the source `index`."""
+    condition = sources[max(1, index)].condition.removeprefix("ON ") or "true"
+    return f"EXISTS (SELECT 1 FROM {_source_sql(sources[index], Mode.DELTA, changed)} WHERE {condition})"
+
+
+def _source_sql(source: Source, mode: Mode, changed: AbstractSet[int]) -> str:
+    if isinstance(source.input, int):
+        return f"{view_name(source.input, mode)} AS {quote(source.alias)}"
+    return f"({rows_sql(source.input, mode, changed)}) AS {quote(source.alias)}"
+
+
+def _identity(sources: tuple[Source, ...]) -> str:
+    kept = [f"{quote(source.alias)}.{ROW_ID}" for source in sources if source.is_kept]
+    if len(kept) == 1:
+        return kept[0]
+    return f"xxhash64({', '.join(f'coalesce({each}, -1L)' for each in kept)})"
+
+
+def _told_apart(select: Select, text: str, *, signed: bool) -> str:
+    """Rows that came of one row, each with an identity: by their values, and equal ones by counting them."""
+    names = ", ".join(quote(name) for name in select.names)
+    sign = f", {DIFF}" if signed else ""
+    value = f"to_json(struct({names}), map('ignoreNullFields', 'false'))"
+    inner = f"SELECT *, xxhash64({value}) AS _sw_value FROM ({text})"
+    number = f"row_number() OVER (PARTITION BY {ROW_ID}, _sw_value{sign} ORDER BY _sw_value)"
+    return f"SELECT {names}, xxhash64({ROW_ID}, _sw_value, {number}) AS {ROW_ID}{sign} FROM ({inner})"
+
+
+# -- outputs of a view ------------------------------------------------------------------------------------------------
+
+
+def typed(columns: Sequence[Column], text: str, *hidden: str) -> str:
+    """`text` with its columns in the types they are stored in."""
+    items = [f"CAST({quote(column.name)} AS {column.type}) AS {quote(column.name)}" for column in columns]
+    return f"SELECT {', '.join([*items, *hidden])} FROM ({text})"
+
+
+def versioned(columns: Sequence[Column], text: str, *hidden: str) -> str:
+    """`text` with `_sw_ver`, the fingerprint of what each row is."""
+    names = [quote(column.name) for column in columns]
+    version = fingerprint([(quote(column.name), column.type) for column in columns], ROW_ID)
+    return f"SELECT {', '.join([*names, ROW_ID, f'{version} AS {ROW_VERSION}', *hidden])} FROM ({text})"
+
+
+def consolidated(columns: Sequence[Column], text: str) -> str:
+    """`text` with every version once: what came and went leaves nothing. A row can come or go only once."""
+    values = [f"any_value({quote(column.name)}) AS {quote(column.name)}" for column in columns]
+    total = f"sum({DIFF})"
+    wrong = "CAST(raise_error('stepwell: a row has a multiplicity of more than one') AS BIGINT)"
+    checked = f"IF(abs({total}) > 1, {wrong}, {total})"
+    return (
+        f"SELECT {', '.join([*values, ROW_ID, ROW_VERSION])}, {checked} AS {DIFF} FROM ({text})"
+        f" GROUP BY {ROW_ID}, {ROW_VERSION} HAVING {total} <> 0"
+    )
+
+
+def delta_sql(rows: Rows, columns: Sequence[Column], changed: AbstractSet[int], *, fresh: bool) -> str:
+    """Δ of a view that is just rows; `fresh` says that it consists of rows that never were there before."""
+    text = versioned(columns, typed(columns, rows_sql(rows, Mode.DELTA, changed), ROW_ID, DIFF), DIFF)
+    return text if fresh else consolidated(columns, text)
+
+
+def difference(columns: Sequence[Column], new: str, old: str) -> str:
+    """new − old, both with `_sw_id` and `_sw_ver`."""
+    names = ", ".join([*(quote(column.name) for column in columns), ROW_ID, ROW_VERSION])
+    both = f"SELECT {names}, 1L AS {DIFF} FROM ({new}) UNION ALL SELECT {names}, -1L AS {DIFF} FROM ({old})"
+    return consolidated(columns, both)
+
+
+def keys_of(group: Group) -> list[str]:
+    return [f"_sw_g{index}" for index in range(group.keys)]
+
+
+def same_keys(group: Group, left: str, right: str) -> str:
+    """Whether two rows are of the same group."""
+    return " AND ".join(f"{left}.{key} <=> {right}.{key}" for key in keys_of(group)) or "true"

@@ -1,0 +1,143 @@
+"""Steps: which rule brings a view up to date, and why that one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from stepwell.plan.aggregates import Kind, state_of
+from stepwell.plan.blocks import Block, Group, Join, Rows, Select, UnionAll, Whole
+from stepwell.plan.groups import folding_of
+from stepwell.plan.render import joins, only_adds
+from stepwell.views import RefreshPolicy
+
+
+class Rule(StrEnum):
+    """How a block follows a change, from the cheapest to the last resort."""
+
+    APPLY = "apply to the delta"
+    JOIN = "join the delta"
+    TOUCHED_ROWS = "recompute the touched rows"
+    FOLD = "fold into the touched groups"
+    TOUCHED_GROUPS = "recompute the touched groups"
+    RECOMPUTE = "recompute and diff"
+    BUILD = "build"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How much of an input an epoch changes: rows of the change, retractions among them, rows the input has."""
+
+    rows: int
+    retracted: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The rule for one view in one epoch, and the reason where a better one exists."""
+
+    rule: Rule
+    reason: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.rule.value} ({self.reason})" if self.reason else self.rule.value
+
+
+MOST = 0.5
+FEW_ROWS = 10_000
+"""A change of more than this share of an input, and of more rows than this, is cheaper to recompute."""
+
+
+def plan_step(block: Block, policy: RefreshPolicy, changes: Mapping[int, Change]) -> Step:
+    """How a view that is up to date follows these changes of its inputs."""
+    if isinstance(block, Whole):
+        return Step(Rule.RECOMPUTE, block.reason)
+    if policy == RefreshPolicy.FULL:
+        return Step(Rule.RECOMPUTE, "refresh_policy is full")
+    changed = sum(change.rows for change in changes.values())
+    there = sum(change.total for change in changes.values())
+    if policy == RefreshPolicy.AUTO and changed > max(FEW_ROWS, MOST * there):
+        return Step(Rule.RECOMPUTE, f"{changed} rows of {there} have changed")
+    if not isinstance(block, Group):
+        return _rows_step(block, frozenset(changes))
+    folding = folding_of(block)
+    if folding is None:
+        return Step(Rule.TOUCHED_GROUPS, _stateless(block))
+    if folding.is_invertible:
+        return Step(Rule.FOLD)
+    takes_back = any(change.retracted for change in changes.values())
+    if takes_back or not only_adds(block.rows, frozenset(changes)):
+        return Step(Rule.TOUCHED_GROUPS, f"rows were taken back, and {_mergeable(block)} cannot be undone")
+    return Step(Rule.FOLD)
+
+
+def _rows_step(rows: Rows, changed: frozenset[int]) -> Step:
+    if not only_adds(rows, changed):
+        return Step(Rule.TOUCHED_ROWS)
+    return Step(Rule.JOIN if joins(rows) else Rule.APPLY)
+
+
+def usual_rules(block: Block) -> list[tuple[str, Rule, str | None]]:
+    """What EXPLAIN says of a block: what it is, its rule, and why not a better one."""
+    match block:
+        case Whole(_, _, reason):
+            return [("query", Rule.RECOMPUTE, reason)]
+        case Group():
+            inner = usual_rules(block.rows) if _says_something(block.rows) else []
+            return [*inner, _group_rule(block)]
+        case UnionAll(branches):
+            found: list[tuple[str, Rule, str | None]] = [("union all", Rule.APPLY, None)]
+            for branch in branches:
+                found = [*usual_rules(branch), *found] if _says_something(branch) else found
+            return found
+        case Select():
+            inner = [
+                rule
+                for source in block.sources
+                if not isinstance(source.input, int) and _says_something(source.input)
+                for rule in usual_rules(source.input)
+            ]
+            return [*inner, *_select_rules(block)]
+
+
+def _says_something(rows: Rows) -> bool:
+    """Whether rows are more than a relation as it is."""
+    return isinstance(rows, UnionAll) or bool(rows.where or rows.generates or len(rows.sources) > 1 or any(
+        not isinstance(source.input, int) for source in rows.sources))  # fmt: skip
+
+
+def _select_rules(select: Select) -> list[tuple[str, Rule, str | None]]:
+    found: list[tuple[str, Rule, str | None]] = []
+    for source in select.sources[1:]:
+        what = source.join.value.lower()
+        if source.join in (Join.INNER, Join.CROSS):
+            found.append((what, Rule.JOIN, None))
+        else:
+            why = f"a row of {source.alias} that comes or goes can change rows that stay"
+            found.append((what, Rule.TOUCHED_ROWS, why))
+    words = ["filter"] * bool(select.where) + ["unnest"] * select.generates + ["project"]
+    return [*found, (", ".join(words), Rule.APPLY, None)]
+
+
+def _group_rule(group: Group) -> tuple[str, Rule, str | None]:
+    what = "distinct" if group.distinct else "group by" if group.keys else "global aggregate"
+    if group.having:
+        what += ", having"
+    folding = folding_of(group)
+    if folding is None:
+        return what, Rule.TOUCHED_GROUPS, _stateless(group)
+    if folding.is_invertible:
+        return what, Rule.FOLD, None
+    return what, Rule.FOLD, f"{_mergeable(group)} cannot be undone: groups that lose rows are recomputed"
+
+
+def _stateless(group: Group) -> str:
+    names = [each.direct.split("(")[0].lower() for each in group.aggregates if state_of(each).kind == Kind.NONE]
+    return f"{', '.join(dict.fromkeys(names))} cannot be put together from parts"
+
+
+def _mergeable(group: Group) -> str:
+    names = [each.direct.split("(")[0].lower() for each in group.aggregates if state_of(each).kind == Kind.MERGEABLE]
+    return ", ".join(dict.fromkeys(names))

@@ -1,0 +1,82 @@
+"""Views: what CREATE VIEW says, as the catalog keeps it, and how a view fares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NewType
+
+RelationId = NewType("RelationId", int)
+
+
+class ViewState(StrEnum):
+    """How a view fares: it follows its parents, waits for one that failed, or has failed itself."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    ERROR = "error"
+
+
+class RefreshPolicy(StrEnum):
+    """What a view may cost: whatever is cheapest, never a recomputation of everything, or always one."""
+
+    AUTO = "auto"
+    INCREMENTAL = "incremental strict"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A stored relation that a view reads, with the columns that it had when the view was created."""
+
+    relation: RelationId
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ViewDefinition:
+    """A view's query. `text` is the user's; `bound` is the same with `placeholder`s instead of names.
+
+    `parents` are the relations that the text names, plain views among them; `inputs` the stored ones behind those.
+    """
+
+    text: str
+    bound: str
+    parents: tuple[RelationId, ...]
+    inputs: tuple[Input, ...]
+    policy: RefreshPolicy = RefreshPolicy.AUTO
+    plan: dict[str, Any] = field(default_factory=dict)
+    state: RelationId | None = None
+    blocks: tuple[RelationId, ...] = ()
+    owner: RelationId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ViewRecord:
+    """How a view stands: `reflects` is the epoch of its parents that it shows."""
+
+    relation: RelationId
+    state: ViewState
+    reflects: int
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """What one epoch did to one view."""
+
+    epoch: int
+    relation: RelationId
+    rule: str
+    steps: str
+    rows_in: int
+    inserted: int
+    retracted: int
+    bytes_read: int
+    jobs: int
+    microseconds: int
+
+
+def placeholder(relation: int) -> str:
+    """The name that stands for a relation in a bound text; a negative number is a block that is not made yet."""
+    return f"_sw_rel{relation}" if relation >= 0 else f"_sw_part{-relation}"
