@@ -6,6 +6,7 @@ what sqlglot would write for it. What has no rule raises `Unsuited`, and the que
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 
@@ -274,9 +275,11 @@ def _function_name(call: exp.Expr) -> str:
 
 def _distinct(rows: Rows, names: tuple[str, ...]) -> Group:
     """Each row once: a group for all of its columns."""
-    items = tuple(quote(name) for name in rows.names)
-    keyed = Select((Source(rows, "_sw_d"),), items, tuple(f"_sw_g{index}" for index in range(len(names))))
     outputs = tuple(f"_sw_g{index}" for index in range(len(names)))
+    if isinstance(rows, Select):
+        keyed = dataclasses.replace(rows, names=outputs)
+    else:
+        keyed = Select((Source(rows, "_sw_d"),), tuple(quote(name) for name in rows.names), outputs)
     return Group(keyed, len(names), (), (), outputs, names, distinct=True)
 
 
