@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from stepwell.catalog import Catalog, Transaction, control, open_catalog, relations, settings, sqlite_url, writes
 from stepwell.clock import Clock, SystemClock
-from stepwell.definitions import create_statement
 from stepwell.durations import format_duration, parse_duration
 from stepwell.engine import (
     SYSTEM_NAMESPACE,
@@ -20,6 +19,7 @@ from stepwell.engine import (
     Staging,
     alter_view,
     compact,
+    create_text,
     create_view,
     differences,
     discard,
@@ -234,7 +234,7 @@ class Database:
             case ShowTables():
                 return self._show_tables()
             case ShowCreate(name):
-                return Rows(["name", "statement"], [(name.last, create_statement(self._relation(name)))])
+                return Rows(["name", "statement"], [(name.last, create_text(self._runtime, self._relation(name)))])
             case Describe(name):
                 return self._describe(name)
             case Optimize(name):

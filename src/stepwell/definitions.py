@@ -7,10 +7,16 @@ import re
 from stepwell.durations import format_duration
 from stepwell.relations import Column, Relation, is_integer_time
 from stepwell.types import quote
+from stepwell.views import RefreshPolicy
 
 
-def create_statement(relation: Relation) -> str:
-    """The CREATE TABLE of a relation, as it is now."""
+def create_statement(relation: Relation, query: str = "") -> str:
+    """The CREATE of a relation, as it is now; `query` is that of a view."""
+    if relation.definition.view is not None:
+        columns = ", ".join(_name(each.name) for each in relation.columns)
+        policy = relation.view.policy
+        options = "" if policy == RefreshPolicy.AUTO else f" WITH (refresh_policy = '{policy.value}')"
+        return f"CREATE {relation.kind.value.upper()} {_name(relation.name)} ({columns}){options} AS\n{query}"
     lines = [f"{_name(each.name)} {each.type}{'' if each.nullable else ' NOT NULL'}" for each in relation.columns]
     if relation.key:
         lines.append(f"PRIMARY KEY ({', '.join(_name(name) for name in relation.key)})")

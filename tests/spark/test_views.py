@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import stepwell
 from stepwell.plan import groups, render, steps
+from stepwell.plan.blocks import Select
 from stepwell.plan.render import Mode, Term
 from stepwell.plan.steps import Rule
 from views import wrong_views
@@ -132,7 +133,7 @@ changes = st.one_of(
 )
 
 
-def apply(db: stepwell.Database, change: tuple[Any, ...]) -> None:
+def do(db: stepwell.Database, change: tuple[Any, ...]) -> None:
     if change[0] == "sql":
         db.sql(change[1])
         return
@@ -172,7 +173,9 @@ def test_explain_names_the_rule_of_each_block(shared: stepwell.Database) -> None
         assert [(block, rule) for _, block, rule, *_ in rows] == [(what, rule.value) for what, rule in rules], name
 
 
-def test_maintained_equals_recomputed(shared: stepwell.Database, record_property: Callable[[str, object], None]) -> None:
+def test_maintained_equals_recomputed(
+    shared: stepwell.Database, record_property: Callable[[str, object], None]
+) -> None:
     """One history without end, an epoch an example; every rule sees each of them."""
     played = 0
 
@@ -185,7 +188,7 @@ def test_maintained_equals_recomputed(shared: stepwell.Database, record_property
         if together:
             shared.sql("BEGIN")
         for change in batch:
-            apply(shared, change)
+            do(shared, change)
         if together:
             shared.sql("COMMIT")
         assert wrong_views(shared, QUERIES) == []
@@ -213,9 +216,13 @@ def _without_retractions(patch: pytest.MonkeyPatch) -> None:
 def _joined_after_after(patch: pytest.MonkeyPatch) -> None:
     right = render.terms_of
 
-    def wrong(select: render.Select, changed: Any) -> list[Term]:
+    def wrong(select: Select, changed: Any) -> list[Term]:
         return [
-            Term(tuple(Mode.AFTER if state == Mode.BEFORE else state for state in term.states), term.sign, term.touched_by)
+            Term(
+                tuple(Mode.AFTER if state == Mode.BEFORE else state for state in term.states),
+                term.sign,
+                term.touched_by,
+            )
             for term in right(select, changed)
         ]
 
@@ -228,7 +235,11 @@ def _partner_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def _fold_ignores_what_is_kept(patch: pytest.MonkeyPatch) -> None:
     merged = groups.Folding.merged
-    patch.setattr(groups.Folding, "merged", lambda self, partial, state: merged(self, partial, f"(SELECT * FROM {state} WHERE false)"))
+    patch.setattr(
+        groups.Folding,
+        "merged",
+        lambda self, partial, state: merged(self, partial, f"(SELECT * FROM {state} WHERE false)"),
+    )
 
 
 def _fold_undoes_extremes(patch: pytest.MonkeyPatch) -> None:

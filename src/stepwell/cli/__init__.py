@@ -1,4 +1,4 @@
-"""The command line: `stepwell sql`, `status`, `doctor`, `demo`, `bench`.
+"""The command line: `stepwell sql`, `status`, `dag`, `verify`, `doctor`, `demo`, `bench`.
 
 Data goes to standard output, talk to standard error. Exit 0 for success, 1 if a statement failed, 2 for wrong usage.
 """
@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from stepwell.errors import StepwellError
+from stepwell.errors import StepwellError, WarehouseError
 from stepwell.version import __version__
+
+if TYPE_CHECKING:
+    from stepwell.engine import Runtime
 
 _BEHIND = {
     "sql": ("stepwell.cli.sql", "Run SQL statements."),
     "status": ("stepwell.cli.status", "Show where a warehouse stands."),
+    "dag": ("stepwell.cli.dag", "Draw the graph of tables and views."),
+    "verify": ("stepwell.cli.verify", "Compare views with their queries."),
     "doctor": ("stepwell.cli.doctor", "Say what was found and what is missing."),
     "demo": ("stepwell.cli.demo", "See stepwell at work on a small example."),
     "bench": ("stepwell.cli.bench", "Measure, as ratios within one run."),
@@ -61,6 +66,19 @@ def warehouse_options(function: Callable[..., Any]) -> Callable[..., Any]:
     ):
         function = option(function)
     return function
+
+
+def open_existing(warehouse: str, catalog: str | None) -> Runtime:
+    """A warehouse that is there, looked at through its catalog; nothing is created."""
+    from stepwell.database import open_runtime
+    from stepwell.storage import Warehouse
+
+    place = Warehouse(warehouse)
+    if not place.exists():
+        raise WarehouseError(
+            f'there is no warehouse at "{place.url}"', hint='stepwell sql -c "CREATE TABLE …" makes one.'
+        )
+    return open_runtime(place, catalog)
 
 
 def report(error: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""`stepwell demo`: tables, epochs, transactions, time travel and the published Delta table, on a small warehouse."""
+"""`stepwell demo`: tables, views on views, epochs, time travel and the published Delta tables, on a small warehouse."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ import click
 from stepwell.cli import fail
 from stepwell.cli.output import render
 from stepwell.database import Database, connect
-from stepwell.engine import translated
+from stepwell.engine import graph_nodes, translated
 from stepwell.errors import StepwellError
+from stepwell.graph import draw_text
 
 
 @click.command(short_help="See stepwell at work on a small example.")
@@ -23,7 +24,7 @@ from stepwell.errors import StepwellError
     "-w", "--warehouse", metavar="FOLDER", help="Where to keep the example. Default: a folder that is removed."
 )
 def command(warehouse: str | None) -> None:
-    """Create tables, change them, look back, and read them from outside. Takes about half a minute."""
+    """Create tables and views on them, change rows, look back, verify. Takes about half a minute."""
     folder = warehouse or tempfile.mkdtemp(prefix="stepwell-demo-")
     began = time.monotonic()
     try:
@@ -41,57 +42,74 @@ def command(warehouse: str | None) -> None:
 
 
 def _play(database: Database, folder: str) -> None:
-    for table in ("trades", "positions"):
-        database.sql(f"DROP TABLE IF EXISTS {table}")
+    for kind, name in (("MATERIALIZED VIEW", "volumes"), ("TABLE", "trades"), ("TABLE", "limits")):
+        database.sql(f"DROP {kind} IF EXISTS {name} CASCADE")
     _run(
         database,
-        "Trades arrive in order of nothing in particular; positions have a key.",
+        "Two tables: trades as they come, and limits by key.",
         """
-CREATE TABLE trades (symbol STRING NOT NULL, price DECIMAL(10, 2), quantity INT, traded_at TIMESTAMP,
-  WATERMARK FOR traded_at AS traded_at - INTERVAL '5 seconds');
-CREATE TABLE positions (symbol STRING PRIMARY KEY, quantity BIGINT)""",
+CREATE TABLE trades (symbol STRING NOT NULL, price DECIMAL(10, 2), quantity INT, cancelled BOOLEAN);
+CREATE TABLE limits (symbol STRING PRIMARY KEY, quantity BIGINT);
+INSERT INTO limits VALUES ('AAPL', 120), ('MSFT', 100);
+INSERT INTO trades VALUES ('AAPL', 189.50, 100, false), ('AAPL', 189.70, 50, true),
+  ('MSFT', 402.10, 20, false), ('MSFT', 402.10, 20, false)""",
     )
     _run(
         database,
-        "A write returns when its epoch can be read.",
+        "Before a view is made, EXPLAIN says how it will be kept up to date.",
         """
-INSERT INTO trades VALUES
-  ('AAPL', 189.50, 100, TIMESTAMP '2026-03-02 14:30:00'), ('AAPL', 189.70, 50, TIMESTAMP '2026-03-02 14:30:01'),
-  ('MSFT', 402.10, 20, TIMESTAMP '2026-03-02 14:30:01'), ('MSFT', 402.10, 20, TIMESTAMP '2026-03-02 14:30:01')""",
+EXPLAIN CREATE MATERIALIZED VIEW volumes AS
+SELECT symbol, sum(quantity) AS quantity, max(price) AS high FROM trades WHERE NOT cancelled GROUP BY symbol""",
     )
+    _run(
+        database,
+        "Views on tables, and views on views.",
+        """
+CREATE MATERIALIZED VIEW volumes AS
+SELECT symbol, sum(quantity) AS quantity, max(price) AS high FROM trades WHERE NOT cancelled GROUP BY symbol;
+CREATE MATERIALIZED VIEW breaches AS
+SELECT v.symbol, v.quantity, l.quantity AS allowed FROM volumes AS v JOIN limits AS l ON v.symbol = l.symbol
+WHERE v.quantity > l.quantity;
+CREATE MATERIALIZED VIEW alarm AS SELECT count(*) AS breaches FROM breaches""",
+    )
+    for line in draw_text(graph_nodes(database._runtime)):
+        click.echo(line)
     before = database.epoch
     _run(
         database,
-        "Two tables in one transaction: one epoch, all or nothing.",
+        "One epoch goes through the whole graph: a trade is restored, another one is new.",
         """
 BEGIN;
-INSERT INTO positions SELECT symbol, sum(quantity) FROM trades GROUP BY symbol;
-UPDATE trades SET price = price - 0.05 WHERE symbol = 'MSFT';
-DELETE FROM trades WHERE quantity = 50;
+UPDATE trades SET cancelled = false WHERE price = 189.70;
+INSERT INTO trades VALUES ('MSFT', 403.00, 30, false);
 COMMIT""",
     )
-    _run(database, "All relations are read at one epoch.", "SELECT * FROM trades ORDER BY symbol, traded_at")
+    _run(database, "Every view shows it.", "SELECT * FROM breaches CROSS JOIN alarm")
     _run(
         database,
-        f"The past is still there: epoch {before}.",
-        f"SELECT symbol, sum(quantity) AS quantity FROM trades VERSION AS OF {before} GROUP BY symbol",
+        "What the epoch did to a view, row by row.",
+        f"SELECT symbol, quantity, high, _diff FROM changes(volumes, {before}) ORDER BY symbol, _diff",
     )
     _run(
         database,
-        "What the last epoch did, row by row. Two equal trades are two rows.",
-        f"SELECT symbol, price, quantity, _diff, _epoch FROM changes(trades, {before}) ORDER BY symbol, _diff",
+        "What it cost: each view followed the change, and read no more than it had to.",
+        "SELECT name, rule, rows_in, rows_inserted, rows_retracted, jobs FROM stepwell.refreshes"
+        f" WHERE epoch > {before} ORDER BY epoch, name",
     )
+    _run(database, "The past is still there.", f"SELECT * FROM volumes VERSION AS OF {before} ORDER BY symbol")
+    _run(database, "A view equals its query, and VERIFY checks exactly that.", "VERIFY MATERIALIZED VIEW volumes")
+    _run(database, "What others read cannot be dropped.", "DROP MATERIALIZED VIEW volumes", fails=True)
     _run(database, "A mistake is named, with what to do about it.", "SELECT symbl FROM trades", fails=True)
-    _run(
-        database,
-        "Retractions are folded into plain rows in the background; OPTIMIZE does it now, and publishes.",
-        "OPTIMIZE trades; SELECT name, rows, files, bytes, published_epoch FROM stepwell.tables",
-    )
     from deltalake import DeltaTable  # as somebody who has never heard of stepwell would
 
-    with _step("Any Delta reader opens it, without stepwell and without Spark.", "DeltaTable(…).to_pyarrow_table()"):
-        folders = sorted(Path(folder, "data").iterdir(), key=lambda each: int(each.name))
-        table = DeltaTable(str(folders[-2] / "rows")).to_pyarrow_table()
+    database.sql("OPTIMIZE volumes")
+    with _step(
+        "Any Delta reader opens a view, without stepwell and without Spark.", "DeltaTable(…).to_pyarrow_table()"
+    ):
+        number = next(
+            row[1] for row in database.sql("SELECT name, id FROM stepwell.views").collect() if row[0] == "volumes"
+        )
+        table = DeltaTable(str(Path(folder, "data", str(number), "rows"))).to_pyarrow_table()
         click.echo(f"{table.num_rows} rows: {', '.join(table.column_names)}")
 
 

@@ -70,6 +70,8 @@ def run(database: Database, statement: Statement, format_: str) -> None:
         with translated():
             for line in render(result, format_):
                 click.echo(line)
+        for note in result.notes if isinstance(result, Rows) else ():
+            click.echo(note, err=True)
 
 
 def _word(statement: Statement) -> str:

@@ -7,7 +7,7 @@
 from stepwell.engine.compaction import compact
 from stepwell.engine.creation import alter_view, create_view, drop_relations, require_built, view_called
 from stepwell.engine.failures import translate, translated
-from stepwell.engine.inspection import differences, inspect_views
+from stepwell.engine.inspection import create_text, differences, graph_nodes, inspect_views
 from stepwell.engine.java import find_java
 from stepwell.engine.leader import Leader
 from stepwell.engine.queries import plain_name, run_query
@@ -32,11 +32,13 @@ __all__ = [
     "alter_view",
     "clean_orphans",
     "compact",
+    "create_text",
     "create_view",
     "differences",
     "discard",
     "drop_relations",
     "find_java",
+    "graph_nodes",
     "inspect_views",
     "mark_for_repair",
     "plain_name",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from stepwell.catalog import control, files, relations, views
+from stepwell.definitions import create_statement
 from stepwell.engine.analysis import analyze
 from stepwell.engine.creation import require_policy, view_called
 from stepwell.engine.definitions import Definitions, load
@@ -12,11 +13,14 @@ from stepwell.engine.verify import Verdict
 from stepwell.engine.workspace import Workspace
 from stepwell.epochs import Epoch
 from stepwell.errors import StepwellError
+from stepwell.graph import Node
 from stepwell.plan.blocks import Block, inputs_of
 from stepwell.plan.steps import plan_step, usual_rules
 from stepwell.relations import Relation, RelationKind
 from stepwell.rows import Rows
-from stepwell.sql.statements import ExplainCreate, ExplainRefresh, ShowDependencies, ShowViews
+from stepwell.sql import Composition, find_references
+from stepwell.sql.statements import ExplainCreate, ExplainRefresh, ShowDependencies, ShowViews, Slice
+from stepwell.types import quote
 from stepwell.views import RelationId, ViewState
 
 
@@ -61,6 +65,41 @@ def differences(view: Relation, verdict: Verdict) -> list[str]:
         )
         for row in verdict.sample
     ]
+
+
+def graph_nodes(runtime: Runtime) -> list[Node]:
+    """The relations that users made, parents before children, to be drawn."""
+    known = load(runtime)
+    with runtime.catalog.read() as tx:
+        records = views.get_all(tx)
+    nodes = []
+    for id_ in known.graph.order():
+        relation = known.by_id[id_]
+        state = f", {records[id_].state.value}" if id_ in records else ""
+        parents = tuple(known.name(parent) for parent in known.graph.parents(id_))
+        nodes.append(Node(relation.name, f"{relation.kind.value}{state}", parents))
+    return nodes
+
+
+def create_text(runtime: Runtime, relation: Relation) -> str:
+    """The statement that would create a relation as it is now, with the names that its parents have today."""
+    if relation.definition.view is None:
+        return create_statement(relation)
+    known = load(runtime)
+    text = relation.view.text
+    where = Slice(text, 0, len(text))
+    numbers: dict[str, RelationId] = {}
+    parents = iter(relation.view.parents)
+    replacements: dict[Slice, str] = {}
+    for reference in find_references(where):
+        name = reference.name.last.lower()
+        if name not in numbers:
+            numbers[name] = next(parents)
+        today = known.name(numbers[name])
+        if today.lower() != name:
+            alias = "" if reference.aliased else f" AS {quote(reference.name.last)}"
+            replacements[reference.slice] = f"{quote(today)}{alias}"
+    return create_statement(relation, Composition().add_slice(where, replacements).text)
 
 
 def _show_views(runtime: Runtime) -> Rows:
