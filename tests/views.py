@@ -10,9 +10,15 @@ import stepwell
 from models import canonical
 
 
+def answer(db: stepwell.Database, text: str) -> list[tuple[Any, ...]]:
+    """The rows of a statement."""
+    result = db.sql(text)
+    return result.tuples() if isinstance(result, stepwell.Rows) else [tuple(row) for row in result.collect()]
+
+
 def contents(db: stepwell.Database, query: str) -> Counter[Any]:
     """The rows of a query as a bag."""
-    return Counter(tuple(rounded(value) for value in row) for row in db.sql(query).collect())
+    return Counter(tuple(rounded(value) for value in row) for row in answer(db, query))
 
 
 def rounded(value: Any) -> Any:
@@ -26,7 +32,7 @@ def rounded(value: Any) -> Any:
 
 def wrong_views(db: stepwell.Database, queries: Mapping[str, str]) -> list[str]:
     """The views that differ from their query, computed by plain Spark from what they read; a failed view differs."""
-    states = {name: (state, reason) for name, state, _, reason in db.sql("SHOW MATERIALIZED VIEWS").tuples()}
+    states = {name: (state, reason) for name, state, _, reason in answer(db, "SHOW MATERIALIZED VIEWS")}
     found = []
     for name, query in queries.items():
         if states[name][0] != "running":

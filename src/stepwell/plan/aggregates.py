@@ -22,6 +22,10 @@ REFOLD = "stepwell: a value that only a recomputation can add"
 _LIMB = 1 << 30
 
 
+ADDED = "coalesce({o}, 0) + coalesce({p}, 0)"
+"""How the parts of invertible aggregates are combined."""
+
+
 class Kind(StrEnum):
     """What a state can take."""
 
@@ -39,8 +43,14 @@ class Part:
 
     type: str
     partial: str
-    merge: str = "coalesce({o}, 0) + coalesce({p}, 0)"
+    merge: str = ADDED
     careful: str | None = None
+
+    def sql(self, *, careful: bool) -> str:
+        """The column of a state, from rows; of no rows at all, a sum is 0 and not NULL."""
+        expression = self.careful if careful and self.careful else self.partial
+        whole = f"coalesce({expression}, 0)" if self.merge == ADDED else expression
+        return f"CAST({whole} AS {self.type})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +120,11 @@ def _total(value: str, type_: DataType) -> tuple[tuple[Part, ...], str, str | No
         partial = f"CAST(coalesce(sum(CAST({_signed(value)} AS {wide})), 0) AS {wide})"
         return (Part(wide, partial, merge),), "{1}", None
     if type_ == BIGINT:
-        high = Part("BIGINT", f"coalesce(sum(shiftright({value}, 32) * _diff), 0)")
-        low = Part("BIGINT", f"coalesce(sum(({value} & 4294967295L) * _diff), 0)")
+        high = Part("BIGINT", f"sum(shiftright({value}, 32) * _diff)")
+        low = Part("BIGINT", f"sum(({value} & 4294967295L) * _diff)")
         return (high, low), "(CAST({1} AS DECIMAL(38,0)) * 4294967296 + {2})", None
     if type_ in INTEGERS:
-        return (Part("BIGINT", f"coalesce(sum(CAST({value} AS BIGINT) * _diff), 0)"),), "{1}", None
+        return (Part("BIGINT", f"sum(CAST({value} AS BIGINT) * _diff)"),), "{1}", None
     if type_ in (FLOAT, DOUBLE):
         return _total_of_doubles(f"CAST({value} AS DOUBLE)")
     return None
@@ -137,9 +147,9 @@ def _total_of_doubles(value: str) -> tuple[tuple[Part, ...], str, str | None]:
         f"floor(({size} % {2.0**-30!r}D) * {2.0**60!r}D)",
         f"floor(({size} % {2.0**-60!r}D) * {2.0**90!r}D)",
     ]
-    parts = [Part("BIGINT", f"coalesce(sum(CAST({limb} AS BIGINT) * {sign}), 0)") for limb in limbs]
+    parts = [Part("BIGINT", f"sum(CAST({limb} AS BIGINT) * {sign})") for limb in limbs]
     for test in (f"isnan({value})", f"{value} = DOUBLE('Infinity')", f"{value} = DOUBLE('-Infinity')", is_odd):
-        parts.append(Part("BIGINT", f"coalesce(sum(IF({test}, _diff, 0L)), 0)"))
+        parts.append(Part("BIGINT", f"sum(IF({test}, _diff, 0L))"))
     # The fast way keeps no odd numbers: `careful` collects them, and only where every row of the group is there.
     parts.append(
         Part(

@@ -58,8 +58,7 @@ class Folding:
         keys = keys_of(self.group)
         columns = [*keys, f"coalesce(sum({DIFF}), 0L) AS {COUNT}"]
         for name, part in self._parts():
-            expression = part.careful if careful and part.careful else part.partial
-            columns.append(f"CAST({expression} AS {part.type}) AS {name}")
+            columns.append(f"{part.sql(careful=careful)} AS {name}")
         grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
         return f"SELECT {', '.join(columns)} FROM ({rows}){grouped}"
 
@@ -200,7 +199,7 @@ def _one_result(aggregate: Aggregate) -> str:
     state = state_of(aggregate)
     if state.kind == Kind.NONE:
         return deterministic(aggregate)
-    calls = [f"CAST({part.careful or part.partial} AS {part.type})" for part in state.parts]
+    calls = [part.sql(careful=True) for part in state.parts]
     return _filled(state.finish, calls)
 
 
