@@ -1,11 +1,12 @@
 """Benchmarks: ratios within one run on one machine, since machines are shared and noisy.
 
-`BENCHMARKS` names them; each takes a `Report` and its sizes, and tells the report what it saw.
+`BENCHMARKS` names them; each takes a `Report`, a folder and sizes of its own, and tells the report what it saw.
 """
 
 from stepwell.bench.ingest import run_ingest
 from stepwell.bench.measure import Report
+from stepwell.bench.views import run_views
 
-BENCHMARKS = {"ingest": run_ingest}
+BENCHMARKS = ("ingest", "views")
 
-__all__ = ["BENCHMARKS", "Report", "run_ingest"]
+__all__ = ["BENCHMARKS", "Report", "run_ingest", "run_views"]
