@@ -297,6 +297,8 @@ def _keys(tree: exp.Select, items: list[exp.Expr], columns: list[tuple[str, ...]
     aliases = {item.alias.lower(): _unaliased(item) for item in items if isinstance(item, exp.Alias)}
     keys: list[exp.Expr] = []
     for expression in group.expressions:
+        if isinstance(expression, exp.Rollup | exp.Cube | exp.GroupingSets):
+            raise Unsuited(f"{expression.key.upper()} has no rule")
         if isinstance(expression, exp.Literal) and not expression.is_string:
             position = int(expression.this)
             if not 1 <= position <= len(items):
