@@ -24,7 +24,7 @@ EXAMPLES = 200 if os.environ.get("STEPWELL_TORTURE") else 20
 PHASES = [Phase.explicit, Phase.generate]
 
 TABLES = """
-CREATE TABLE t (a INT, g INT, b DOUBLE, s STRING, xs ARRAY<INT>, d DECIMAL(10,2), big BIGINT, ok BOOLEAN);
+CREATE TABLE t (a INT, g INT, b DOUBLE, s STRING, xs ARRAY<INT>, d DECIMAL(20,10), big BIGINT, ok BOOLEAN);
 CREATE TABLE u (a INT, c STRING);
 CREATE TABLE k (id INT PRIMARY KEY, a INT, v BIGINT);
 """
@@ -109,7 +109,7 @@ t_rows = st.lists(
     st.tuples(
         small, st.integers(0, 3) | st.none(), st.sampled_from([None, 0.0, -0.0, 0.1, -2.5, 1e300, 1e-40, 7e9, float("inf")]),
         st.sampled_from([None, "x", "y", ""]), st.lists(small, max_size=3) | st.none(),
-        st.sampled_from([None, Decimal("1.10"), Decimal("-2.25")]), st.sampled_from([None, 1, 2**40, -(2**50)]),
+        st.sampled_from([None, Decimal("1.1000000001"), Decimal("-2.25")]), st.sampled_from([None, 1, 2**40, -(2**50)]),
         st.booleans() | st.none(),
     ), min_size=1, max_size=5,
 )  # fmt: skip

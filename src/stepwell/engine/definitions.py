@@ -11,7 +11,7 @@ from functools import cached_property
 from stepwell.catalog import Transaction, control, relations
 from stepwell.engine.runtime import Runtime
 from stepwell.graph import Registry
-from stepwell.plan.blocks import Block, decode
+from stepwell.plan.blocks import Block, Group, Whole, decode
 from stepwell.relations import Relation, RelationKind
 from stepwell.views import RelationId
 
@@ -47,6 +47,19 @@ class Definitions:
     def blocks(self) -> dict[RelationId, Block]:
         """The plan of every view."""
         return {id_: decode(each.view.plan) for id_, each in self.by_id.items() if each.is_maintained}
+
+    @cached_property
+    def sources(self) -> frozenset[RelationId]:
+        """The relations whose plain files hold rows with identities that were never used before.
+
+        Tables, and views that are just rows of such. The identity of a group comes again with the group.
+        """
+        found: set[RelationId] = set()
+        for id_ in self.order.order():
+            is_rows = id_ in self.blocks and not isinstance(self.blocks[id_], Group | Whole)
+            if self.by_id[id_].kind == RelationKind.TABLE or (is_rows and found.issuperset(self.order.parents(id_))):
+                found.add(id_)
+        return frozenset(found)
 
     def state_of(self, view: Relation) -> Relation | None:
         """The relation that holds a view's partial results."""

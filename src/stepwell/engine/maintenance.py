@@ -137,7 +137,7 @@ def _refresh(
     if repair:
         result.replaced |= {view.id} | ({state.id} if state else set())
         workspace.forget(result.replaced)
-    made = Refresher(workspace, view, state, block, frozenset(changed)).run(step)
+    made = Refresher(workspace, view, state, block, frozenset(changed), definitions.sources).run(step)
     if record.reflects < 0:
         result.records.append(ViewRecord(view.id, ViewState.RUNNING, epoch, None))
     for relation, new in made.items():
@@ -170,8 +170,11 @@ class Refresher:
         state: Relation | None,
         block: Block,
         changed: frozenset[RelationId],
+        sources: frozenset[RelationId] = frozenset(),
     ) -> None:
+        """`sources` are the relations whose plain files hold nothing but rows that never were before."""
         self._workspace = workspace
+        self._sources = sources
         self._runtime = workspace.runtime
         self._view = view
         self._state = state
@@ -199,8 +202,10 @@ class Refresher:
         if isinstance(block, Group):
             return self._touched_groups(block), False
         assert not isinstance(block, Whole)
-        fresh = only_adds(block, self._changed) and all(
-            file.store == Store.ROWS for id_ in self._changed for file in self._workspace.delta(id_)
+        fresh = (
+            self._changed <= self._sources
+            and only_adds(block, self._changed)
+            and all(file.store == Store.ROWS for id_ in self._changed for file in self._workspace.delta(id_))
         )
         return delta_sql(block, columns, self._changed, fresh=fresh), fresh
 

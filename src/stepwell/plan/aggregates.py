@@ -115,7 +115,9 @@ def _count_if(arguments: tuple[str, ...], types: tuple[DataType, ...], result: s
 def _total(value: str, type_: DataType) -> tuple[tuple[Part, ...], str, str | None] | None:
     """The parts of an exact sum, its value as SQL over `{1}`…, and what a fold cannot take."""
     if isinstance(type_, Decimal):
-        wide = f"DECIMAL(38,{type_.scale})"
+        if type_.precision > 27:
+            return None  # nothing is wider than the sum itself
+        wide = f"DECIMAL(37,{type_.scale})"  # two of these add up without losing a digit, two of 38 would not
         merge = f"CAST(coalesce({{o}}, 0) + coalesce({{p}}, 0) AS {wide})"
         partial = f"CAST(coalesce(sum(CAST({_signed(value)} AS {wide})), 0) AS {wide})"
         return (Part(wide, partial, merge),), "{1}", None
@@ -203,8 +205,11 @@ def _avg(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -
     if total is None:
         return _NOTHING
     parts, value, check = total
-    exact = value if isinstance(types[0], Decimal) else f"CAST({value} AS DOUBLE)"
-    finish = f"CAST(try_divide({exact}, {{0}}) AS {result})"
+    exact = f"CAST({value} AS DOUBLE)"
+    if isinstance(types[0], Decimal):  # in the type that Spark divides in, which decides how many digits there are
+        exact = f"CAST({value} AS DECIMAL({min(38, types[0].precision + 10)},{types[0].scale}))"
+    count = "CAST({0} AS DECIMAL(20,0))" if isinstance(types[0], Decimal) else "{0}"
+    finish = f"CAST(try_divide({exact}, {count}) AS {result})"
     return State(Kind.INVERTIBLE, (Part("BIGINT", _present(arguments[0])), *parts), finish, check)
 
 
