@@ -31,6 +31,9 @@ CARDINALITY = "stepwell: two source rows change one target row"
 
 _NULL = "stepwell: NULL in column"
 
+LOST_SPARK = "08006"
+"""The SQLSTATE of an error that says nothing about the query."""
+
 
 def null_message(relation: Relation, column: str) -> str:
     """What a task says when it meets a NULL where none may be, as it stands inside a SQL string."""
@@ -48,7 +51,7 @@ def translated(composition: Composition | None = None) -> Iterator[None]:
     except Py4JJavaError as error:
         raise _from_java(error, composition) from error
     except Py4JError as error:
-        raise StepwellError("the connection to Spark is lost", detail=str(error), sqlstate="08006") from error
+        raise StepwellError("the connection to Spark is lost", detail=str(error), sqlstate=LOST_SPARK) from error
 
 
 def translate(error: PySparkException, composition: Composition | None = None) -> StepwellError:

@@ -18,12 +18,12 @@ from pyspark.storagelevel import StorageLevel
 
 from stepwell.catalog import views
 from stepwell.engine.definitions import Definitions, load
-from stepwell.engine.failures import is_too_large, translated
+from stepwell.engine.failures import LOST_SPARK, is_too_large, translated
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.staging import SMALL_BYTES, write_frame
 from stepwell.engine.workspace import KEPT, OWN, Workspace
 from stepwell.epochs import Epoch
-from stepwell.errors import FencedError, StepwellError
+from stepwell.errors import FencedError, StepwellError, WarehouseError
 from stepwell.failpoints import failpoint
 from stepwell.files import DIFF, ROW_ID, ROW_VERSION, DataFile, NewFile, Store, total
 from stepwell.plan.aggregates import REFOLD
@@ -100,10 +100,12 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
         try:
             with translated():
                 _refresh(workspace, definitions, view, records[id_], epoch, result)
-        except FencedError:
-            raise
+        except (FencedError, WarehouseError):
+            raise  # no fault of the view's: the epoch is tried again
         except Exception as error:  # whatever it is, a view fails alone: its parents and all others go on
             stopped.add(id_)
+            if isinstance(error, StepwellError) and error.sqlstate == LOST_SPARK:
+                raise
             reason = error.message if isinstance(error, StepwellError) else f"{type(error).__name__}: {error}"
             result.records.append(ViewRecord(id_, ViewState.ERROR, records[id_].reflects, reason))
             runtime.notes.append(f'view "{view.name}" has failed: {reason}')
