@@ -61,6 +61,23 @@ def test_upstream_and_downstream_are_what_can_be_reached(pairs: list[tuple[int, 
         assert set(registry.children(RelationId(node))) == {c for c in parents if node in parents[c]}
 
 
+@given(st.lists(edges, min_size=1, max_size=4))
+def test_a_registry_follows_any_change_of_the_graph(changes: list[list[tuple[int, int]]]) -> None:
+    registry = Registry()
+    for pairs in changes:
+        kept = {node for pair in pairs for node in pair}
+        ranks = {node: index for index, node in enumerate(sorted(kept, key=lambda node: (node * 7 + len(pairs)) % 12))}
+        wanted: dict[RelationId, tuple[RelationId, ...]] = {RelationId(node): () for node in kept}
+        for child, parent in pairs:  # an order of this graph's own, so that edges turn round from one to the next
+            if ranks[parent] < ranks[child]:
+                wanted[RelationId(child)] = tuple(dict.fromkeys((*wanted[RelationId(child)], RelationId(parent))))
+        registry = registry.follow(wanted)
+        order = registry.order()
+        assert set(order) == kept
+        assert all(registry.parents(node) == parents for node, parents in wanted.items())
+        assert all(order.index(parent) < order.index(node) for node, parents in wanted.items() for parent in parents)
+
+
 def test_a_new_view_moves_nothing_and_a_replaced_one_little() -> None:
     registry = Registry()
     for node in range(1000):

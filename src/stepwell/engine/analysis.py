@@ -27,7 +27,7 @@ from stepwell.errors import (
     UnsupportedError,
 )
 from stepwell.files import DIFF, EPOCH, HIDDEN_PREFIX, ROW_ID
-from stepwell.plan.blocks import Block, Group, Plan, Rows, Select, UnionAll, Whole, inputs_of
+from stepwell.plan.blocks import Block, Group, Plan, Rows, Select, UnionAll, Whole
 from stepwell.plan.decompose import Decomposer
 from stepwell.plan.groups import folding_of
 from stepwell.plan.render import Mode, keys_of, rows_sql, view_name
@@ -331,14 +331,6 @@ def _generates(rows: Rows) -> bool:
 
 def _renamed(schema: StructType, names: tuple[str, ...]) -> StructType:
     return StructType([StructField(name, field.dataType) for name, field in zip(names, schema.fields, strict=True)])
-
-
-def reads(plan: Plan) -> Mapping[int, int]:
-    """How often each relation is read by the last block of a plan."""
-    counts: dict[int, int] = {}
-    for number in inputs_of(plan.root):
-        counts[number] = counts.get(number, 0) + 1
-    return counts
 
 
 def output_types(

@@ -22,26 +22,10 @@ class Definitions:
 
     generation: int
     by_id: dict[RelationId, Relation]
-
-    @cached_property
-    def graph(self) -> Registry:
-        """Who reads whom, as the users have written it."""
-        registry = Registry()
-        _add_all(registry, {
-            each.id: each.view.parents if each.definition.view else ()
-            for each in self.by_id.values() if not each.is_hidden
-        })  # fmt: skip
-        return registry
-
-    @cached_property
-    def order(self) -> Registry:
-        """Who is computed from whom: stored relations alone, hidden ones too."""
-        registry = Registry()
-        _add_all(registry, {
-            each.id: tuple(source.relation for source in each.view.inputs) if each.is_maintained else ()
-            for each in self.by_id.values() if each.is_stored
-        })  # fmt: skip
-        return registry
+    graph: Registry
+    """Who reads whom, as the users have written it."""
+    order: Registry
+    """Who is computed from whom: stored relations alone, hidden ones too."""
 
     @cached_property
     def blocks(self) -> dict[RelationId, Block]:
@@ -86,26 +70,24 @@ def load_in(runtime: Runtime, tx: Transaction) -> Definitions:
     generation = control.look(tx).generation
     known: Definitions | None = runtime.cache.get("definitions")
     if known is None or known.generation != generation:
-        known = Definitions(generation, {each.id: each for each in relations.get_all(tx)})
+        by_id = {each.id: each for each in relations.get_all(tx)}
+        graph, order = (known.graph, known.order) if known else (Registry(), Registry())
+        known = Definitions(generation, by_id, graph.follow(_written(by_id)), order.follow(_computed(by_id)))
         runtime.cache["definitions"] = known
     return known
 
 
-def is_user_made(relation: Relation) -> bool:
-    return relation.kind in (RelationKind.TABLE, RelationKind.MATERIALIZED, RelationKind.VIEW)
+def _written(by_id: dict[RelationId, Relation]) -> dict[RelationId, tuple[RelationId, ...]]:
+    return {
+        id_: tuple(dict.fromkeys(each.view.parents)) if each.definition.view else ()
+        for id_, each in by_id.items()
+        if not each.is_hidden
+    }
 
 
-def _add_all(registry: Registry, parents: dict[RelationId, tuple[RelationId, ...]]) -> None:
-    """Nodes in an order in which their parents are there: mostly that of their numbers, but for what was replaced."""
-    waiting = dict(parents)
-    stack: list[RelationId] = []
-    while waiting:
-        stack = stack or [next(iter(waiting))]
-        node = stack[-1]
-        missing = [parent for parent in parents[node] if parent in waiting]
-        if missing:
-            stack.append(missing[0])
-            continue
-        stack.pop()
-        if node in waiting:
-            registry.add(node, waiting.pop(node))
+def _computed(by_id: dict[RelationId, Relation]) -> dict[RelationId, tuple[RelationId, ...]]:
+    return {
+        id_: tuple(dict.fromkeys(source.relation for source in each.view.inputs)) if each.is_maintained else ()
+        for id_, each in by_id.items()
+        if each.is_stored
+    }

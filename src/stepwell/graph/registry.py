@@ -6,7 +6,7 @@ order moves only the nodes that lie between its two ends and are reached from th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from stepwell.views import RelationId
 
@@ -62,6 +62,23 @@ class Registry:
         for parent in known:
             self._children[parent][node] = None
             self._reorder(parent, node)
+
+    def follow(self, wanted: Mapping[RelationId, tuple[RelationId, ...]]) -> Registry:
+        """A registry of these nodes with these parents; what is the same in both keeps its place in the order."""
+        new = Registry()
+        new._parents = dict(self._parents)
+        new._children = {node: dict(children) for node, children in self._children.items()}
+        new._at, new._next = dict(self._at), self._next
+        changed = [node for node, parents in wanted.items() if node in self and self._parents[node] != parents]
+        for node in changed:
+            new.rewire(node, ())  # all of them first, so that no cycle is there even for a moment
+        for node in _parents_first(wanted, [each for each in wanted if each not in self]):
+            new.add(node, wanted[node])
+        for node in changed:
+            new.rewire(node, wanted[node])
+        for node in reversed(new.in_order(each for each in self._parents if each not in wanted)):
+            new.remove(node)
+        return new
 
     def cycle(self, node: RelationId, parents: Iterable[RelationId]) -> list[RelationId] | None:
         """The path from `node` back to itself that reading `parents` would close, or None."""
@@ -147,3 +164,21 @@ class Registry:
         for node, place in zip(moving, places, strict=True):
             self._at[node] = place
         self.moved += len(moving)
+
+
+def _parents_first(
+    parents: Mapping[RelationId, tuple[RelationId, ...]], nodes: list[RelationId]
+) -> Iterator[RelationId]:
+    """These nodes in an order in which each comes behind those of them that it reads."""
+    waiting = dict.fromkeys(nodes)
+    for start in nodes:
+        stack = [start] if start in waiting else []
+        while stack:
+            missing = next((parent for parent in parents[stack[-1]] if parent in waiting), None)
+            if missing is not None:
+                stack.append(missing)
+                continue
+            node = stack.pop()
+            if node in waiting:
+                del waiting[node]
+                yield node
