@@ -1,7 +1,8 @@
 """Planning: from what is known to what to do about it.
 
 Which files make up a relation at an epoch, which of them to merge, fold, publish or remove, whether a value may be
-assigned to a column. Nothing here reads a clock, a catalog, a disk or a DataFrame.
+assigned to a column. And views: `decompose` takes a query apart into `blocks`, `steps` chooses the rule that follows a
+change, `render` and `groups` write the SQL of it. Nothing here reads a clock, a catalog, a disk or a DataFrame.
 """
 
 from stepwell.plan.assignment import check_assignment

@@ -14,14 +14,11 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from stepwell.plan.blocks import Aggregate, Block, Group, Join, Plan, Rows, Select, Source, UnionAll, Whole
+from stepwell.plan.blocks import Block, Group, Join, Plan, Rows, Select, Source, UnionAll, Whole
+from stepwell.plan.grouping import Grouping, Unsuited, has_aggregate, sql_of
 from stepwell.types import quote
 
 _GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack")
-
-
-class Unsuited(Exception):
-    """A part of a query that no rule but the last one can maintain; the message says which."""
 
 
 class Decomposer:
@@ -37,7 +34,7 @@ class Decomposer:
             tree = sqlglot.parse_one(text, read="spark")
         except (SqlglotError, RecursionError) as error:
             return Plan(Whole(text, names, f"sqlglot cannot read it ({_first_line(error)})")), ""
-        again = _sql(tree)
+        again = sql_of(tree)
         try:
             root = self._block(_without_ctes(tree), names)
         except Unsuited as reason:
@@ -73,7 +70,7 @@ class Decomposer:
         try:
             block = self._block(tree, found)
         except Unsuited as reason:
-            block = Whole(_sql(tree), found, str(reason))
+            block = Whole(sql_of(tree), found, str(reason))
         self._hidden.append(block)
         number = -len(self._hidden)
         items = tuple(quote(name) for name in found)
@@ -100,13 +97,11 @@ class Decomposer:
         found = names or _item_names(items)
         if len(found) != len(items):
             raise Unsuited("its columns could not be counted")
-        laterals = " ".join(_sql(each) for each in tree.args.get("laterals") or ())
+        laterals = " ".join(sql_of(each) for each in tree.args.get("laterals") or ())
         generates = bool(laterals) or any(_generates(item) for item in items)
         where = tree.args.get("where")
-        return Select(
-            tuple(sources), tuple(_sql(_unaliased(item)) for item in items), found, _sql(where.this) if where else None,
-            laterals, generates,
-        )  # fmt: skip
+        texts = tuple(sql_of(_unaliased(item)) for item in items)
+        return Select(tuple(sources), texts, found, sql_of(where.this) if where else None, laterals, generates)
 
     def _sources(self, tree: exp.Select) -> tuple[list[Source], list[tuple[str, ...]]]:
         """What a SELECT reads, and the columns of each."""
@@ -160,117 +155,21 @@ class Decomposer:
             raise Unsuited("GROUP BY over LATERAL VIEW has no rule: unnest in a subquery")
         items = _expanded(tree, sources, columns)
         keys = _keys(tree, items, columns)
-        grouping = _Grouping(keys)
-        outputs = tuple(_sql(grouping.replaced(_unaliased(item))) for item in items)
+        grouping = Grouping(keys)
+        outputs = tuple(sql_of(grouping.replaced(_unaliased(item))) for item in items)
         having = tree.args.get("having")
         aliases = {item.alias.lower(): _unaliased(item) for item in items if isinstance(item, exp.Alias)}
-        condition = _sql(grouping.replaced(_with_aliases(having.this, aliases))) if having else None
+        condition = sql_of(grouping.replaced(_with_aliases(having.this, aliases))) if having else None
         where = tree.args.get("where")
         rows = Select(
             tuple(sources),
-            (*(_sql(key) for key in keys), *grouping.arguments),
+            (*(sql_of(key) for key in keys), *grouping.arguments),
             (*(f"_sw_g{index}" for index in range(len(keys))), *(f"_sw_x{i}" for i in range(len(grouping.arguments)))),
-            _sql(where.this) if where else None,
+            sql_of(where.this) if where else None,
         )
         if len(outputs) != len(names):
             raise Unsuited("its columns could not be counted")
         return Group(rows, len(keys), (), tuple(grouping.aggregates), outputs, names, condition)
-
-
-class _Grouping:
-    """Takes aggregates and keys out of expressions, and leaves `_sw_r0` and `_sw_g0` in their places."""
-
-    def __init__(self, keys: list[exp.Expr]) -> None:
-        self._keys = keys
-        self.aggregates: list[Aggregate] = []
-        self.arguments: list[str] = []
-
-    def replaced(self, node: exp.Expr) -> exp.Expr:
-        for index, key in enumerate(self._keys):
-            if node == key:
-                return exp.column(f"_sw_g{index}")
-        if _is_aggregate(node):
-            return exp.column(f"_sw_r{self._aggregate(node)}")
-        if isinstance(node, exp.Anonymous) and list(node.find_all(exp.Column)) and not self._is_over_keys(node):
-            return exp.column(f"_sw_r{self._aggregate(node)}")
-        if isinstance(node, exp.Column):
-            raise Unsuited(f"{_sql(node)} is neither grouped nor aggregated as far as can be seen")
-        new = node.copy()
-        for name, value in node.args.items():
-            if isinstance(value, exp.Expr):
-                new.set(name, self.replaced(value))
-            elif isinstance(value, list):
-                new.set(name, [self.replaced(each) if isinstance(each, exp.Expr) else each for each in value])
-        return new
-
-    def _is_over_keys(self, node: exp.Expr) -> bool:
-        """Whether a function that sqlglot does not know is one of the keys, so that it can be no aggregate."""
-        names = {_sql(key) for key in self._keys}
-        return all(_sql(column) in names for column in node.find_all(exp.Column))
-
-    def _aggregate(self, node: exp.Expr) -> int:
-        made = self._make(node)
-        if made in self.aggregates:
-            return self.aggregates.index(made)
-        self.aggregates.append(made)
-        return len(self.aggregates) - 1
-
-    def _make(self, node: exp.Expr) -> Aggregate:
-        condition = None
-        if isinstance(node, exp.Filter):
-            condition = node.expression.this
-            node = node.this
-        call = node.this if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) else node
-        function = call.name.lower() if isinstance(call, exp.Anonymous) else _function_name(call)
-        arguments: list[exp.Expr] = []
-        for value in call.expressions if isinstance(call, exp.Anonymous) else call.args.values():
-            arguments.extend(value if isinstance(value, list) else [value] if isinstance(value, exp.Expr) else [])
-        plain = not isinstance(node, exp.IgnoreNulls) and not any(
-            isinstance(each, exp.Distinct | exp.Order | exp.WithinGroup) for each in arguments
-        )
-        if isinstance(call, exp.Count) and len(arguments) == 1 and isinstance(arguments[0], exp.Star | exp.Literal):
-            if condition is None:
-                return Aggregate("count", "count(1)")
-            held = self._argument(exp.Case(ifs=[exp.If(this=condition, true=exp.Literal.number(1))]))
-            return Aggregate("count", f"count({held})", (held,))
-        names: dict[str, str] = {}
-
-        def taken(value: exp.Expr) -> exp.Expr:
-            """An argument, replaced by a column that holds it; the literals of a call stay where they are."""
-            if isinstance(value, exp.Distinct):
-                return exp.Distinct(expressions=[taken(each) for each in value.expressions])
-            if isinstance(value, exp.Order | exp.Ordered | exp.WithinGroup):
-                return value.transform(lambda each: taken(each) if isinstance(each, exp.Column) else each)
-            if not list(value.find_all(exp.Column)):
-                return value
-            held = exp.Case(ifs=[exp.If(this=condition, true=value)]) if condition is not None else value
-            name = self._argument(held)
-            names.setdefault(name, name)
-            return exp.column(name)
-
-        again = call.copy()
-        for name, value in call.args.items():
-            if isinstance(value, list):
-                again.set(name, [taken(each) if isinstance(each, exp.Expr) else each for each in value])
-            elif isinstance(value, exp.Expr):
-                again.set(name, taken(value))
-        if condition is not None and (len(names) != 1 or function in ("first", "last", "any_value", "collect_list")):
-            raise Unsuited(f"FILTER on {function} has no rule")
-        direct = _sql(again)
-        if isinstance(node, exp.IgnoreNulls):
-            direct = f"{direct} IGNORE NULLS"
-        plain = plain and len(names) == len(arguments)
-        return Aggregate(function, direct, tuple(names), plain=plain)
-
-    def _argument(self, value: exp.Expr) -> str:
-        text = _sql(value)
-        if text not in self.arguments:
-            self.arguments.append(text)
-        return f"_sw_x{self.arguments.index(text)}"
-
-
-def _function_name(call: exp.Expr) -> str:
-    return call.sql_name().lower() if isinstance(call, exp.Func) else call.key.lower()
 
 
 def _distinct(rows: Rows, names: tuple[str, ...]) -> Group:
@@ -292,7 +191,7 @@ def _keys(tree: exp.Select, items: list[exp.Expr], columns: list[tuple[str, ...]
         if group.args.get(form):
             raise Unsuited(f"{form.replace('_', ' ').upper()} has no rule")
     if group.args.get("all"):
-        return [_unaliased(item) for item in items if not _has_aggregate(item)]
+        return [_unaliased(item) for item in items if not has_aggregate(item)]
     known = {name.lower() for names in columns for name in names}
     aliases = {item.alias.lower(): _unaliased(item) for item in items if isinstance(item, exp.Alias)}
     keys: list[exp.Expr] = []
@@ -344,9 +243,9 @@ def _joined(source: Source, join: exp.Join, before: list[Source]) -> Source:
     if using:
         if how != Join.INNER:
             raise Unsuited(f"{how.value} with USING has no rule: write ON")
-        condition = f"USING ({', '.join(_sql(each) for each in using)})"
+        condition = f"USING ({', '.join(sql_of(each) for each in using)})"
     else:
-        condition = f"ON {_sql(on)}" if on else ""
+        condition = f"ON {sql_of(on)}" if on else ""
     return Source(source.input, source.alias, how, condition)
 
 
@@ -372,7 +271,7 @@ def _expanded(tree: exp.Select, sources: list[Source], columns: list[tuple[str, 
             for name in names
         ]
         if not found:
-            raise Unsuited(f"{_sql(item)} is no source")
+            raise Unsuited(f"{sql_of(item)} is no source")
         items.extend(found)
     return items
 
@@ -466,26 +365,7 @@ def _refuse_expressions(tree: exp.Select) -> None:
 
 
 def _is_grouped(tree: exp.Select) -> bool:
-    return bool(tree.args.get("group") or tree.args.get("having") or any(map(_has_aggregate, tree.expressions)))
-
-
-def _has_aggregate(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Window):
-        return False
-    if _is_aggregate(node):
-        return True
-    return any(_has_aggregate(each) for each in node.iter_expressions())
-
-
-def _is_aggregate(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
-        return _is_aggregate(node.this)
-    if isinstance(node, exp.AggFunc):
-        return True
-    return isinstance(node, exp.Anonymous) and node.name.lower() in _UNKNOWN_AGGREGATES
-
-
-_UNKNOWN_AGGREGATES = {"every", "some", "any", "bool_and", "bool_or", "mode", "kurtosis", "skewness", "regr_slope"}
+    return bool(tree.args.get("group") or tree.args.get("having") or any(map(has_aggregate, tree.expressions)))
 
 
 def _generates(item: exp.Expr) -> bool:
@@ -498,10 +378,6 @@ def _generates(item: exp.Expr) -> bool:
 
 def _unaliased(item: exp.Expr) -> exp.Expr:
     return item.this if isinstance(item, exp.Alias) else item
-
-
-def _sql(node: exp.Expr) -> str:
-    return node.sql(dialect="spark", comments=False)
 
 
 def _first_line(error: BaseException) -> str:
