@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import stepwell
 import writing
 from stepwell.cli import main
-from stepwell.engine import compaction
+from stepwell.engine import compaction, maintenance
 from stepwell.errors import StepwellError
 from views import answer, wrong_views
 
@@ -304,6 +304,29 @@ def test_the_jobs_of_an_epoch_do_not_grow_with_the_files(
         db.sql("ALTER MATERIALIZED VIEW both PAUSE")
     assert seen[1] == seen[33] == seen[500]
     assert set(seen[1]) == {"both", "n"}
+
+
+def test_a_large_state_is_read_by_the_range_of_its_keys(db: stepwell.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintenance, "LARGE_STATE", -1)
+    db.sql("CREATE TABLE t (k INT, s STRING, at TIMESTAMP, d DATE, v DOUBLE)")
+    queries = {
+        "by_k": "SELECT k, s, sum(v) AS v, max(s) AS m FROM t GROUP BY k, s",
+        "by_s": "SELECT s, count(*) AS n FROM t GROUP BY s",
+        "by_at": "SELECT at, avg(v) AS v FROM t GROUP BY at",
+        "by_d": "SELECT d, sum(k) AS k FROM t GROUP BY d",
+        "all_rows": "SELECT count(*) AS n FROM t",
+    }
+    for name, query in queries.items():
+        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    for number in range(1, 5):
+        day, at = f"DATE '2026-01-0{number}'", f"TIMESTAMP '2026-01-0{number} 01:02:03.000004'"
+        odd = r"'it\'s \\'"  # a quote and a backslash, which a literal must survive
+        rows = [f"({number}, {odd}, {at}, {day}, 0.1)", f"(1, 'x{number}', {at}, {day}, 0.1)"]
+        db.sql(f"INSERT INTO t VALUES {', '.join(rows)}")
+        assert wrong_views(db, queries) == []
+    db.sql("INSERT INTO t VALUES (NULL, NULL, NULL, NULL, 1.0)")
+    db.sql("DELETE FROM t WHERE k = 2")
+    assert wrong_views(db, queries) == []
 
 
 def test_dag_and_status_show_the_graph(graph: stepwell.Database, tmp_path: Path) -> None:

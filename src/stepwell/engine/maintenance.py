@@ -6,6 +6,7 @@ and is then what its children read; nothing of it counts before the epoch is com
 
 from __future__ import annotations
 
+import datetime
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -49,6 +50,11 @@ from stepwell.views import Refresh, RelationId, ViewRecord, ViewState
 
 REPAIR = "repair"
 """The reason of a view that is to be written anew, whatever is stored."""
+
+LARGE_STATE = 32 * 2**20
+"""A state of more bytes than this is read by the range of the keys that have changed, which takes a job to know."""
+
+PARTIAL = "_sw_partial"
 
 UNBUILT = -1
 """What a view reflects before it has been computed for the first time."""
@@ -182,6 +188,7 @@ class Refresher:
         self._state = state
         self._block = block
         self._changed = changed
+        self._bounds: str | None = None
         self._folding: Folding | None = folding_of(block) if isinstance(block, Group) else None
 
     def run(self, step: Step) -> dict[RelationId, list[NewFile]]:
@@ -271,7 +278,7 @@ class Refresher:
         match step.rule:
             case Rule.FOLD:
                 rows = grouped_rows(group, rows_sql(group.rows, Mode.DELTA, self._changed), signed=True)
-                pairs = folding.merged(folding.partial(rows, careful=False), KEPT)
+                pairs = folding.merged(self._bounded(folding, folding.partial(rows, careful=False), step), KEPT)
             case Rule.TOUCHED_GROUPS:
                 touched = self._keys_touched(group) if group.keys else "SELECT 1"
                 pairs = folding.replaced(folding.partial(self._rows_touched(group), careful=careful), KEPT, touched)
@@ -280,33 +287,45 @@ class Refresher:
                 pairs = folding.replaced(folding.partial(rows, careful=careful), KEPT, None)
         return folding.finished(pairs, self._view.columns, checked=not careful)
 
-    def _write_fold(self, frame: DataFrame, step: Step) -> dict[RelationId, list[NewFile]]:
-        """One result, two changes: of the state and of the view."""
+    def _bounded(self, folding: Folding, partial: str, step: Step) -> str:
+        """The states of a change; over a large store computed at once, so that their keys bound what is read of it."""
         assert self._state is not None
-        view, state = self._view, self._state
-        row_names = [*(column.name for column in view.columns), ROW_ID, ROW_VERSION, DIFF]
-        state_names = [*(column.name for column in state.columns), ROW_ID, STATE_VERSION, DIFF]
+        if not folding.group.keys or self._workspace.before(self._state.id).bytes <= LARGE_STATE:
+            return partial
+        batch = self._collected(self._sql(partial), step)
+        if batch is None:
+            return partial
+        key = self._state.columns[0]
+        values = batch.column(key.name).to_pylist()
+        if values and None not in values and all(isinstance(value, int | str | datetime.date) for value in values):
+            self._bounds = f"{key.name} BETWEEN {_literal(min(values))} AND {_literal(max(values))}"
+        self._workspace.session.createDataFrame(batch).createOrReplaceTempView(PARTIAL)
+        return f"SELECT * FROM {PARTIAL}"
+
+    def _write_fold(self, frame: DataFrame, step: Step) -> dict[RelationId, list[NewFile]]:
+        """One result, two changes: of the state and of the view; recomputed, the view has its own."""
+        assert self._state is not None
+        parts = [(self._state, IN_STATE, STATE_VERSION)]
+        if step.rule != Rule.RECOMPUTE:
+            parts.append((self._view, IN_ROWS, ROW_VERSION))
+        made: dict[RelationId, list[NewFile]] = {}
         batch = self._collected(frame, step)
-        if batch is not None:
-            rows = batch.filter(batch.column(IN_ROWS)).select(row_names)
-            states = batch.filter(batch.column(IN_STATE)).select(state_names)
-            names = {STATE_VERSION: ROW_VERSION}
-            states = states.rename_columns([names.get(name, name) for name in state_names])
-            return {
-                view.id: self._write_batch(view, rows, fresh=self._is_new(view)),
-                state.id: self._write_batch(state, states, fresh=self._is_new(state)),
-            }
-        frame = frame.persist(StorageLevel.DISK_ONLY)
+        frame = frame if batch is not None else frame.persist(StorageLevel.DISK_ONLY)
         try:
-            rows_frame = frame.where(IN_ROWS).select(*(quote(name) for name in row_names))
-            state_frame = frame.where(IN_STATE).select(*(quote(name) for name in state_names))
-            state_frame = state_frame.withColumnRenamed(STATE_VERSION, ROW_VERSION)
-            return {
-                view.id: self._write_large(view, rows_frame, fresh=self._is_new(view)),
-                state.id: self._write_large(state, state_frame, fresh=self._is_new(state)),
-            }
+            for relation, flag, version in parts:
+                names = [*(column.name for column in relation.columns), ROW_ID, version, DIFF]
+                renamed = [ROW_VERSION if name == version else name for name in names]
+                fresh = self._is_new(relation)
+                if batch is not None:
+                    chosen = batch.filter(batch.column(flag)).select(names).rename_columns(renamed)
+                    made[relation.id] = self._write_batch(relation, chosen, fresh=fresh)
+                else:
+                    rows = frame.where(flag).select(*map(quote, names)).toDF(*renamed)
+                    made[relation.id] = self._write_large(relation, rows, fresh=fresh)
         finally:
-            frame.unpersist()
+            if batch is None:
+                frame.unpersist()
+        return made
 
     # -- files --------------------------------------------------------------------------------------------------------
 
@@ -314,7 +333,7 @@ class Refresher:
         others = [(OWN, lambda: self._workspace.stored(self._view))]
         if self._state is not None:
             state = self._state
-            others.append((KEPT, lambda: self._workspace.stored(state)))
+            others.append((KEPT, lambda: self._workspace.stored(state, self._bounds)))
         return self._workspace.run(text, self._view, *others)
 
     def _is_new(self, relation: Relation) -> bool:
@@ -356,6 +375,17 @@ class Refresher:
         if fresh:
             return write_frame(self._runtime, relation, Store.ROWS, frame.drop(DIFF), signed=False)
         return write_frame(self._runtime, relation, Store.CHANGES, frame, signed=True)
+
+
+def _literal(value: int | str | datetime.date) -> str:
+    match value:
+        case int():
+            return str(value)
+        case str():
+            return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        case datetime.datetime():
+            return f"TIMESTAMP{'' if value.tzinfo else '_NTZ'} '{value.isoformat(sep=' ')}'"
+    return f"DATE '{value.isoformat()}'"
 
 
 def by_value(view: Relation, text: str, *, rounded: bool = False) -> str:

@@ -99,11 +99,12 @@ class Workspace:
                 make().createOrReplaceTempView(name)
         return self.session.sql(text)
 
-    def stored(self, relation: Relation) -> DataFrame:
-        """What a relation held before the epoch, with its identities and versions."""
+    def stored(self, relation: Relation, bounds: str | None = None) -> DataFrame:
+        """What a relation held before the epoch, with its identities and versions; within `bounds` if there are any."""
         content = self.before(relation.id)
         self.bytes += content.bytes
-        return scan_content(self.session, self.runtime.warehouse, relation, content)
+        rows = scan_content(self.session, self.runtime.warehouse, relation, content)
+        return rows.where(bounds) if bounds else rows
 
     def _frame(self, id_: RelationId, columns: Sequence[str], mode: Mode | None) -> DataFrame:
         relation = self._by_id[id_]
