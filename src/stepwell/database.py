@@ -30,6 +30,7 @@ from stepwell.engine import (
     read_system_table,
     require_built,
     require_files,
+    require_resumed,
     run_query,
     stage_data,
     stage_statement,
@@ -44,6 +45,7 @@ from stepwell.errors import (
     DatabaseClosedError,
     InvalidSettingError,
     ReadOnlyError,
+    ReservedNameError,
     SqlSyntaxError,
     StepwellError,
     TransactionStateError,
@@ -52,7 +54,7 @@ from stepwell.errors import (
     nearest,
 )
 from stepwell.failpoints import failpoint
-from stepwell.files import total
+from stepwell.files import HIDDEN_PREFIX, total
 from stepwell.relations import Definition, Relation, RelationKind
 from stepwell.rows import Rows
 from stepwell.sql import parse
@@ -90,6 +92,7 @@ from stepwell.sql.statements import (
     Update,
     Vacuum,
     Verify,
+    ViewAction,
 )
 from stepwell.storage import DeltaLogs, Warehouse
 from stepwell.views import RelationId
@@ -356,7 +359,7 @@ class Database:
     def _define(self, body: Ddl) -> Rows:
         if self._transaction is not None:
             raise TransactionStateError(
-                "a table cannot be defined inside a transaction", hint="COMMIT first.", sqlstate="25001"
+                "definitions cannot be changed inside a transaction", hint="COMMIT first.", sqlstate="25001"
             )
         if isinstance(body, CreateView):
             self._new_name(body.name)
@@ -398,6 +401,8 @@ class Database:
             epoch = control.look(tx).open_epoch
             writes.request_barrier(tx, epoch, now)
         self._wait(epoch)
+        if isinstance(body, AlterView) and body.action == ViewAction.RESUME:
+            require_resumed(self._runtime, body.name)
         return Rows([], [])
 
     def _new_name(self, name: Name) -> str:
@@ -405,6 +410,8 @@ class Database:
             raise ReadOnlyError(
                 f'"{name}" would be a system table', place=name.slice.place, hint="Choose another name."
             )
+        if name.last.lower().startswith(HIDDEN_PREFIX):
+            raise ReservedNameError(f'names that begin with "{HIDDEN_PREFIX}" are reserved', place=name.slice.place)
         return plain_name(name)
 
     def _set(self, name: str, value: str) -> None:

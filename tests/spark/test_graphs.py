@@ -29,6 +29,7 @@ SHAPES = (
     "SELECT p.k, p.x FROM {0} AS p LEFT ANTI JOIN {1} AS q ON p.k = q.k",
     "SELECT k, x FROM {0} UNION ALL SELECT x, k FROM {1}",
     "SELECT k, x FROM {0} UNION SELECT k, x FROM {1}",
+    "SELECT k, x FROM {0} EXCEPT SELECT k, x FROM {1}",
     "SELECT k, count(DISTINCT x) AS x FROM {0} GROUP BY k",
     "WITH s AS (SELECT k, count(*) AS n FROM {0} GROUP BY k) SELECT p.k, s.n AS x FROM {1} AS p JOIN s ON p.k = s.k",
     "SELECT k, x FROM (SELECT k, x, row_number() OVER (PARTITION BY k ORDER BY x) AS r FROM {0}) WHERE r = 1",

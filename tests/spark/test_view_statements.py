@@ -193,6 +193,23 @@ def test_a_view_fails_alone_and_resumes(graph: stepwell.Database) -> None:
     assert wrong_views(graph, {"inverse": "SELECT v1, 100 DIV v1 FROM t1", "below": "SELECT sum(i) FROM inverse"}) == []
 
 
+def test_what_fails_again_or_cannot_start_says_so(graph: stepwell.Database) -> None:
+    graph.sql("CREATE MATERIALIZED VIEW inverse AS SELECT v1, 100 DIV v1 AS i FROM t1 WHERE v1 > 0")
+    graph.sql("INSERT INTO t1 VALUES (0, false)")
+    with pytest.raises(StepwellError, match="zero"):
+        graph.sql("CREATE OR REPLACE MATERIALIZED VIEW inverse AS SELECT v1, 100 DIV v1 AS i FROM t1")
+    assert wrong_views(graph, {"inverse": "SELECT v1, 100 DIV v1 FROM t1 WHERE v1 > 0"}) == []  # as it was
+    graph.sql("CREATE MATERIALIZED VIEW other AS SELECT 100 DIV (v1 - 50) AS i FROM t1")
+    graph.sql("INSERT INTO t1 VALUES (50, false)")
+    with pytest.raises(StepwellError, match="failed again"):
+        graph.sql("ALTER MATERIALIZED VIEW other RESUME")
+    held = {name: (state, reflects) for name, state, reflects, _ in answer(graph, "SHOW MATERIALIZED VIEWS")}
+    assert held["other"] == ("error", graph.epoch - 2)
+    with pytest.raises(StepwellError, match="does not run") as caught:
+        graph.sql("CREATE MATERIALIZED VIEW below AS SELECT i FROM other")
+    assert caught.value.sqlstate == "55000"
+
+
 def test_a_view_that_cannot_be_built_is_not_there(graph: stepwell.Database) -> None:
     graph.sql("INSERT INTO t1 VALUES (0, false)")
     with pytest.raises(StepwellError, match="could not be built") as caught:
@@ -226,6 +243,7 @@ BAD = [
     ("INSERT INTO mv1 VALUES (1, false)", "cannot be written"),
     ("DELETE FROM mv1", "cannot be written"),
     ("ALTER TABLE mv1 ADD COLUMN x INT", "has the columns of its query"),
+    ("CREATE MATERIALIZED VIEW _sw_v AS SELECT v1 FROM t1", "are reserved"),
     ("VERIFY MATERIALIZED VIEW t1", "is a table"),
     ("CREATE OR REPLACE MATERIALIZED VIEW t1 AS SELECT 1 AS a FROM mv1", "is a table"),
 ]

@@ -103,6 +103,17 @@ def test_what_has_no_rule_says_so(text: str, reason: str) -> None:
     assert set(inputs_of(block)) <= {1, 2, 3}
 
 
+def test_a_part_without_a_rule_does_not_spoil_the_rest() -> None:
+    found = plan(
+        "SELECT s.a, count(*) AS n FROM (SELECT a FROM _sw_rel1 AS t ORDER BY b LIMIT 5) AS s GROUP BY s.a", "a", "n"
+    )
+    assert isinstance(found.root, Group)
+    assert isinstance(found.hidden[0], Whole)
+    both = plan("SELECT a FROM _sw_rel1 AS t EXCEPT SELECT a FROM _sw_rel2 AS u", "a")
+    assert isinstance(both.root, Whole)
+    assert "EXCEPT has no rule" in both.root.reason
+
+
 @pytest.mark.parametrize(
     "text",
     [

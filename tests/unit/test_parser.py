@@ -51,7 +51,7 @@ def test_several_statements_stand_in_one_text_between_comments() -> None:
     ("text", "kind"),
     [
         ("SELECT 1", Query), ("WITH a AS (SELECT 1) SELECT * FROM a", Query), ("VALUES (1)", Query), ("(SELECT 1)", Query),
-        ("FROM t SELECT *", Query), ("EXPLAIN SELECT 1", ExplainQuery), ("DROP TABLE a, b", DropRelations),
+        ("FROM t SELECT *", Query), ("EXPLAIN SELECT 1", ExplainQuery), ("EXPLAIN SELECT 'a'", ExplainQuery), ("DROP TABLE a, b", DropRelations),
         ("ALTER TABLE a RENAME TO b", RenameTable), ("ALTER TABLE a ADD COLUMNS (b INT, c STRING)", AddColumns),
         ("INSERT INTO t SELECT 1", Insert), ("INSERT INTO TABLE t (SELECT 1)", Insert), ("UPDATE t SET a = 1", Update),
         ("DELETE FROM t", Delete), ("TRUNCATE TABLE t", Truncate), ("BEGIN TRANSACTION", Begin), ("START TRANSACTION", Begin),

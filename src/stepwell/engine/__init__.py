@@ -5,7 +5,14 @@
 """
 
 from stepwell.engine.compaction import compact
-from stepwell.engine.creation import alter_view, create_view, drop_relations, require_built, view_called
+from stepwell.engine.creation import (
+    alter_view,
+    create_view,
+    drop_relations,
+    require_built,
+    require_resumed,
+    view_called,
+)
 from stepwell.engine.failures import translate, translated
 from stepwell.engine.inspection import create_text, differences, graph_nodes, inspect_views
 from stepwell.engine.java import find_java
@@ -45,6 +52,7 @@ __all__ = [
     "read_system_table",
     "require_built",
     "require_files",
+    "require_resumed",
     "run_query",
     "stage_data",
     "stage_statement",

@@ -13,7 +13,7 @@ from stepwell.engine.analysis import Analyzed, analyze, output_types
 from stepwell.engine.definitions import Definitions, load, load_in
 from stepwell.engine.failures import translate
 from stepwell.engine.maintenance import UNBUILT, stale
-from stepwell.engine.queries import plain_name
+from stepwell.engine.queries import plain_name, try_out
 from stepwell.engine.runtime import Runtime
 from stepwell.epochs import Epoch
 from stepwell.errors import (
@@ -35,6 +35,8 @@ from stepwell.views import Input, RefreshPolicy, RelationId, ViewDefinition, Vie
 
 _TRIES = 10
 
+BY_USER = "paused by a user"
+
 
 def create_view(runtime: Runtime, statement: CreateView) -> Epoch | None:
     """Register a view; the epoch that builds it, or None where there is nothing to wait for."""
@@ -49,9 +51,12 @@ def create_view(runtime: Runtime, statement: CreateView) -> Epoch | None:
                 f'{existing.kind} "{existing.name}" exists already', place=statement.name.slice.place
             )
         analyzed = analyze(runtime, statement)
+        _require_running(runtime, known, analyzed)
         require_policy(statement, analyzed.plan)
         if existing is not None:
             _check_replacement(runtime, known, existing, statement, analyzed)
+            if statement.materialized:
+                try_out(runtime, statement.query)
         with runtime.catalog.write() as tx:
             if control.lock(tx).generation != known.generation:
                 continue  # something was defined or dropped meanwhile: look again
@@ -63,6 +68,32 @@ def create_view(runtime: Runtime, statement: CreateView) -> Epoch | None:
             writes.request_barrier(tx, epoch, runtime.clock.now())
             return epoch
     raise ConflictError(f'definitions keep changing; "{name}" was not created', hint="Try again.")
+
+
+def _require_running(runtime: Runtime, known: Definitions, analyzed: Analyzed) -> None:
+    """Refuse to build on a view that does not follow its own parents."""
+    with runtime.catalog.read() as tx:
+        records = views.get_all(tx)
+    for each in analyzed.inputs:
+        record = records.get(each.relation)
+        if record is not None and record.state != ViewState.RUNNING:
+            raise StepwellError(
+                f'materialized view "{known.name(each.relation)}" does not run, so nothing can be built on it',
+                detail=record.reason,
+                hint=f"ALTER MATERIALIZED VIEW {known.name(each.relation)} RESUME.",
+                sqlstate="55000",
+            )
+
+
+def require_resumed(runtime: Runtime, name: Name) -> None:
+    """After the barrier that follows RESUME: say so if the view has failed again."""
+    with runtime.catalog.read() as tx:
+        relation = view_called(tx, name)
+        record = views.get_all(tx)[relation.id]
+    if record.state != ViewState.RUNNING:
+        raise StepwellError(
+            f'{relation.kind} "{relation.name}" has failed again', detail=record.reason, sqlstate="22000"
+        )
 
 
 def require_built(runtime: Runtime, name: str) -> None:
@@ -112,11 +143,12 @@ def drop_relations(runtime: Runtime, tx: Transaction, statement: DropRelations) 
 
 
 def alter_view(runtime: Runtime, tx: Transaction, statement: AlterView) -> None:
+    if statement.action == ViewAction.RENAME:
+        assert statement.new_name is not None
+        relations.rename(tx, _any_view(tx, statement.name).id, plain_name(statement.new_name))
+        return
     relation = view_called(tx, statement.name)
     match statement.action:
-        case ViewAction.RENAME:
-            assert statement.new_name is not None
-            relations.rename(tx, relation.id, plain_name(statement.new_name))
         case ViewAction.SET:
             plans = [load_in(runtime, tx).blocks[id_] for id_ in (*relation.view.blocks, relation.id)]
             _require_incremental(relation.name, statement.policy, plans)
@@ -128,14 +160,23 @@ def alter_view(runtime: Runtime, tx: Transaction, statement: AlterView) -> None:
             wanted = ViewState.PAUSED if statement.action == ViewAction.PAUSE else ViewState.RUNNING
             chosen = [relation.id, *relation.view.blocks]
             if wanted == ViewState.RUNNING:
-                chosen += [id_ for id_ in known.order.downstream(chosen) if records[id_].state == ViewState.PAUSED]
+                waiting = known.order.downstream(chosen)
+                chosen += [
+                    id_ for id_ in waiting if records[id_].state == ViewState.PAUSED and records[id_].reason != BY_USER
+                ]
             for id_ in chosen:
                 record = records[id_]
                 if record.state == wanted:
                     continue
                 reflects = record.reflects if wanted == ViewState.PAUSED else stale(record.reflects)
-                reason = "paused by a user" if wanted == ViewState.PAUSED else None
+                reason = BY_USER if wanted == ViewState.PAUSED else None
                 views.put(tx, [dataclasses.replace(record, state=wanted, reflects=reflects, reason=reason)])
+
+
+def _any_view(tx: Transaction, name: Name) -> Relation:
+    """The view of this name, of whatever kind."""
+    found = relations.find(tx, plain_name(name))
+    return found if found is not None and found.kind == RelationKind.VIEW else view_called(tx, name)
 
 
 def view_called(tx: Transaction, name: Name) -> Relation:

@@ -65,6 +65,11 @@ def stale(reflects: int) -> int:
     return reflects if reflects < 0 else -2 - reflects
 
 
+def held(reflects: int) -> int:
+    """The epoch of the rows that a view holds, stale or not."""
+    return reflects if reflects >= UNBUILT else -2 - reflects
+
+
 @dataclass
 class Maintained:
     """What an epoch has made of the views: files to commit, and what to remember."""
@@ -101,7 +106,7 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
         if behind:
             stopped.add(id_)
             reason = f'"{definitions.name(behind[0])}" does not run'
-            result.records.append(ViewRecord(id_, ViewState.PAUSED, records[id_].reflects, reason))
+            result.records.append(ViewRecord(id_, ViewState.PAUSED, held(records[id_].reflects), reason))
             continue
         try:
             with translated():
@@ -113,7 +118,7 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
             if isinstance(error, StepwellError) and error.sqlstate == LOST_SPARK:
                 raise
             reason = error.message if isinstance(error, StepwellError) else f"{type(error).__name__}: {error}"
-            result.records.append(ViewRecord(id_, ViewState.ERROR, records[id_].reflects, reason))
+            result.records.append(ViewRecord(id_, ViewState.ERROR, held(records[id_].reflects), reason))
             runtime.notes.append(f'view "{view.name}" has failed: {reason}')
         failpoint("maintain.view")
     return result

@@ -138,6 +138,13 @@ def run_query(runtime: Runtime, snapshot: Snapshot, text: Slice, prefix: str = "
         return binding.run(Composition().add(prefix).add_slice(text, binding.replacements))
 
 
+def try_out(runtime: Runtime, text: Slice) -> None:
+    """Compute a query and keep nothing of it: an error comes now, and not when it is too late."""
+    frame = run_query(runtime, Snapshot(runtime), text)
+    with translated():
+        frame.write.format("noop").mode("overwrite").save()
+
+
 def plain_name(name: Name) -> str:
     """A relation's name without its namespace, which can only be `main`."""
     if len(name.parts) > 2 or (len(name.parts) == 2 and name.parts[0].lower() != "main"):

@@ -51,6 +51,8 @@ class Decomposer:
         if type(tree) is exp.Union and tree.args.get("distinct"):
             rows = self._union(tree, names)
             return _distinct(rows, names)
+        if not isinstance(tree, exp.Select) and type(tree) is not exp.Union:
+            raise Unsuited(f"{tree.key.upper()} has no rule")
         return self._rows(tree, names)
 
     def _rows(self, tree: exp.Expr, names: tuple[str, ...] | None) -> Rows:
@@ -65,6 +67,20 @@ class Decomposer:
             raise Unsuited(f"{tree.key.upper()} has no rule")
         return self._read_hidden(tree, names)
 
+    def _nested(self, tree: exp.Expr, names: tuple[str, ...] | None) -> Rows:
+        """A query inside another one; what has no rule is kept as a part of its own, and the rest need not suffer."""
+        known = len(self._hidden)
+        try:
+            return self._rows(tree, names)
+        except Unsuited as reason:
+            del self._hidden[known:]
+            tree = _unwrapped(tree)
+            if not isinstance(tree, exp.Query):
+                raise
+            found = names or _names_of(tree, self._columns)
+            self._hidden.append(Whole(sql_of(tree), found, str(reason)))
+            return self._last_hidden(found)
+
     def _read_hidden(self, tree: exp.Query, names: tuple[str, ...] | None) -> Select:
         found = names or _names_of(tree, self._columns)
         try:
@@ -72,9 +88,10 @@ class Decomposer:
         except Unsuited as reason:
             block = Whole(sql_of(tree), found, str(reason))
         self._hidden.append(block)
-        number = -len(self._hidden)
-        items = tuple(quote(name) for name in found)
-        return Select((Source(number, "_sw_h"),), items, found)
+        return self._last_hidden(found)
+
+    def _last_hidden(self, names: tuple[str, ...]) -> Select:
+        return Select((Source(-len(self._hidden), "_sw_h"),), tuple(quote(name) for name in names), names)
 
     def _union(self, tree: exp.Union, names: tuple[str, ...] | None) -> UnionAll:
         if tree.args.get("by_name"):
@@ -85,7 +102,7 @@ class Decomposer:
             if type(side) is exp.Union and not side.args.get("distinct") and not _has_order(side):
                 branches.extend(self._union(side, names).branches)
             else:
-                branches.append(self._rows(side, names if names else None))
+                branches.append(self._nested(side, names))
         return UnionAll(tuple(branches), names or branches[0].names)
 
     # -- SELECT -------------------------------------------------------------------------------------------------------
@@ -136,7 +153,7 @@ class Decomposer:
         if isinstance(item, exp.Subquery):
             alias = item.args.get("alias")
             listed = tuple(column.name for column in alias.columns) if alias else ()
-            rows = self._rows(item.this, listed or None)
+            rows = self._nested(item.this, listed or None)
             return Source(rows, item.alias or f"_sw_s{number}"), rows.names
         raise Unsuited(f"{item.key.upper()} in FROM has no rule")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from stepwell.plan.aggregates import Kind, state_of
-from stepwell.plan.blocks import Block, Group, Join, Rows, Select, UnionAll, Whole
+from stepwell.plan.blocks import Aggregate, Block, Group, Join, Rows, Select, UnionAll, Whole
 from stepwell.plan.groups import folding_of
 from stepwell.plan.render import joins, only_adds
 from stepwell.views import RefreshPolicy
@@ -134,10 +134,15 @@ def _group_rule(group: Group) -> tuple[str, Rule, str | None]:
 
 
 def _stateless(group: Group) -> str:
-    names = [each.direct.split("(")[0].lower() for each in group.aggregates if state_of(each).kind == Kind.NONE]
+    names = [_called(each) for each in group.aggregates if state_of(each).kind == Kind.NONE]
     return f"{', '.join(dict.fromkeys(names))} cannot be put together from parts"
 
 
+def _called(aggregate: Aggregate) -> str:
+    name = aggregate.direct.split("(")[0].lower()
+    return f"{name}(DISTINCT)" if "(DISTINCT " in aggregate.direct else name
+
+
 def _mergeable(group: Group) -> str:
-    names = [each.direct.split("(")[0].lower() for each in group.aggregates if state_of(each).kind == Kind.MERGEABLE]
+    names = [_called(each) for each in group.aggregates if state_of(each).kind == Kind.MERGEABLE]
     return ", ".join(dict.fromkeys(names))

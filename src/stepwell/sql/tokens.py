@@ -13,6 +13,7 @@ from enum import StrEnum
 
 import sqlglot
 from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import Token as SqlglotToken
 from sqlglot.tokenizer_core import TokenType
 
 from stepwell.errors import Place, SqlSyntaxError
@@ -63,10 +64,15 @@ def _tokenize_from(text: str, start: int, tokens: list[Token]) -> int | None:
     for index, token in enumerate(raw):
         begins, ends = token.start + start, token.end + start + 1
         tokens.extend(_split(token.token_type, token.text, text, begins, ends))
-        swallowed = token.token_type in _SWALLOWING and raw[index + 1 : index + 2]
-        if swallowed and swallowed[0].token_type == TokenType.STRING and text[swallowed[0].start + start] not in "'\"":
+        rest = raw[index + 1 : index + 2] if token.token_type in _SWALLOWING else []
+        if rest and rest[0].token_type == TokenType.STRING and _is_swallowed(text, rest[0], start):
             return ends
     return None
+
+
+def _is_swallowed(text: str, token: SqlglotToken, start: int) -> bool:
+    """Whether a string is none that the user wrote, but all that follows a command; its place is that of its end."""
+    return text[token.start + start] not in "'\"" or len(token.text) > token.end - token.start
 
 
 def _split(type_: TokenType, value: str, text: str, start: int, end: int) -> Iterator[Token]:
