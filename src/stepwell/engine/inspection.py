@@ -15,7 +15,7 @@ from stepwell.epochs import Epoch
 from stepwell.errors import StepwellError
 from stepwell.graph import Node
 from stepwell.plan.blocks import Block, inputs_of
-from stepwell.plan.steps import plan_step, usual_rules
+from stepwell.plan.steps import Rule, plan_step, usual_rules
 from stepwell.relations import Relation, RelationKind
 from stepwell.rows import Rows
 from stepwell.sql import Composition, find_references
@@ -116,8 +116,19 @@ def _show_views(runtime: Runtime) -> Rows:
 
 
 def _explained(title: str, block: Block, names: dict[int, str]) -> list[tuple[str, str, str, str | None, str]]:
-    reads = ", ".join(names[id_] for id_ in dict.fromkeys(inputs_of(block)))
-    return [(title, what, rule.value, why, reads) for what, rule, why in usual_rules(block)]
+    inputs = ", ".join(names[id_] for id_ in dict.fromkeys(inputs_of(block)))
+    return [(title, what, rule.value, why, f"{_READS[rule]} {inputs}") for what, rule, why in usual_rules(block)]
+
+
+_READS = {
+    Rule.APPLY: "delta of",
+    Rule.JOIN: "delta and scan of",
+    Rule.FOLD: "state, delta of",
+    Rule.TOUCHED_ROWS: "delta and scan of",
+    Rule.TOUCHED_GROUPS: "delta and scan of",
+    Rule.RECOMPUTE: "scan of",
+}
+"""What each rule looks at; a scan is of all that a relation holds, whatever has changed."""
 
 
 def _explain_refresh(runtime: Runtime, view: Relation) -> Rows:
