@@ -18,7 +18,7 @@ from stepwell.engine import clean_orphans
 from stepwell.failpoints import FAILPOINTS
 from stepwell.storage import log_state
 
-NEED_SPARK = {"fold.written", "fold.committed"}
+NEED_SPARK = {"maintain.view", "fold.written", "fold.committed"}
 COUNT = 20
 
 

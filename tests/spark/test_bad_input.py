@@ -59,7 +59,7 @@ CASES = [
     ("CREATE TABLE Trades (a INT)", "42P07", 'relation "Trades" exists already', "Trades", ""),
     ("ALTER TABLE trades ADD COLUMN Price INT", "42701", 'column "Price" exists already', "", ""),
     ("ALTER TABLE trades RENAME TO k", "42P07", 'relation "k" exists already', "", ""),
-    ("DROP TABLE nope", "42P01", 'relation "nope"', "nope", ""),
+    ("DROP TABLE nope", "42P01", 'table "nope"', "nope", ""),
     ("SELECT * FROM trades VERSION AS OF 9999", "22023", "epoch 9999 cannot be read", "trades", "stepwell.epochs"),
     ("SELECT * FROM k VERSION AS OF 1", "22023", "did not exist at epoch 1", "k", ""),
     ("SELECT * FROM changes(trades, 9999)", "22023", "no epochs after 9999", "trades", ""),

@@ -74,7 +74,7 @@ RULES: dict[str, tuple[str, list[tuple[str, Rule]]]] = {
     "having_many": ("SELECT g, sum(a) AS sa FROM t GROUP BY g HAVING count(*) > 1", [("group by, having", Rule.FOLD)]),
     "total": ("SELECT sum(a) AS sa, count(*) AS n, avg(b) AS ab FROM t", [("global aggregate", Rule.FOLD)]),
     "extremes": (
-        "SELECT g, min(a) AS lo, max(s) AS hi, max_by(a, s) AS at_hi FROM t GROUP BY g",
+        "SELECT g, min(a) AS lo, max(s) AS hi, max_by(g, a) AS of_hi FROM t GROUP BY g",
         [("group by", Rule.FOLD)],
     ),
     "recomputed_groups": (
