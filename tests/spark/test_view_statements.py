@@ -225,6 +225,7 @@ BAD = [
     ("CREATE MATERIALIZED VIEW v AS SELECT * FROM t2", '"t2" does not exist'),
     ("CREATE MATERIALIZED VIEW v AS SELECT vv FROM t1", '"vv" does not exist'),
     ("CREATE MATERIALIZED VIEW v AS SELECT v1 + 1 FROM t1", "has no name of its own"),
+    ("CREATE MATERIALIZED VIEW v AS SELECT 7 FROM t1", "has no name of its own"),
     ("CREATE MATERIALIZED VIEW v AS SELECT v1, v1 FROM t1", "is there twice"),
     ("CREATE MATERIALIZED VIEW v (a) AS SELECT v1, deleted FROM t1", "names 1 columns, and its query has 2"),
     ("CREATE MATERIALIZED VIEW v AS SELECT v1, rand() AS r FROM t1", "another value each time"),

@@ -179,7 +179,7 @@ def _refuse_unnamed(statement: CreateView, schema: StructType) -> None:
     if statement.columns is not None:
         return
     for name in schema.names:
-        if not re.fullmatch(r"\w+", name) and f"`{name}`" not in statement.query.text:
+        if not re.fullmatch(r"[^\W\d]\w*", name) and f"`{name}`" not in statement.query.text:
             raise InvalidDefinitionError(
                 f'the column "{name}" has no name of its own', hint=f"Write {name} AS something.", sqlstate="42P16"
             )
