@@ -31,6 +31,14 @@ def db(tmp_path: Path) -> Iterator[stepwell.Database]:
         yield database
 
 
+SLOW = ("test_views.py", "test_view_statements.py", "test_graphs.py", "test_many_processes.py", "test_view_kills.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The files that take longest go first: a worker has a whole file to itself, and none should end alone."""
+    items.sort(key=lambda item: SLOW.index(item.path.name) if item.path.name in SLOW else len(SLOW))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say at the end what tests have counted, whichever worker they ran in."""
     for report in terminalreporter.stats.get("passed", []):
