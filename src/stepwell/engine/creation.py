@@ -152,8 +152,9 @@ def alter_view(runtime: Runtime, tx: Transaction, statement: AlterView) -> None:
         case ViewAction.SET:
             plans = [load_in(runtime, tx).blocks[id_] for id_ in (*relation.view.blocks, relation.id)]
             _require_incremental(relation.name, statement.policy, plans)
-            definition = dataclasses.replace(relation.view, policy=statement.policy)
-            relations.redefine(tx, relation.id, dataclasses.replace(relation.definition, view=definition))
+            for each in (relation, *(load_in(runtime, tx).by_id[id_] for id_ in relation.view.blocks)):
+                view = dataclasses.replace(each.view, policy=statement.policy)
+                relations.redefine(tx, each.id, dataclasses.replace(each.definition, view=view))
         case ViewAction.PAUSE | ViewAction.RESUME:
             known = load_in(runtime, tx)
             records = views.get_all(tx)

@@ -97,16 +97,18 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
     if not affected:
         return result
     workspace = Workspace(runtime, definitions.by_id, Epoch(epoch - 1), deltas)
-    stopped = {id_ for id_, record in records.items() if record.state != ViewState.RUNNING}
+    stopped = {id_: record.reason for id_, record in records.items() if record.state != ViewState.RUNNING}
     for id_ in definitions.order.in_order(affected):
         view = definitions.by_id[id_]
         if not view.is_maintained or id_ in stopped or not _exists(definitions, id_, epoch):
             continue
         behind = [parent for parent in definitions.order.parents(id_) if parent in stopped]
         if behind:
-            stopped.add(id_)
-            reason = f'"{definitions.name(behind[0])}" does not run'
-            result.records.append(ViewRecord(id_, ViewState.PAUSED, held(records[id_].reflects), reason))
+            state, reason = ViewState.PAUSED, f'"{definitions.name(behind[0])}" does not run'
+            if definitions.by_id[behind[0]].is_hidden:  # a view fails with its part
+                state, reason = ViewState.ERROR, stopped[behind[0]] or reason
+            stopped[id_] = reason
+            result.records.append(ViewRecord(id_, state, held(records[id_].reflects), reason))
             continue
         try:
             with translated():
@@ -114,10 +116,10 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
         except (FencedError, WarehouseError):
             raise  # no fault of the view's: the epoch is tried again
         except Exception as error:  # whatever it is, a view fails alone: its parents and all others go on
-            stopped.add(id_)
             if isinstance(error, StepwellError) and error.sqlstate == LOST_SPARK:
                 raise
             reason = error.message if isinstance(error, StepwellError) else f"{type(error).__name__}: {error}"
+            stopped[id_] = reason
             result.records.append(ViewRecord(id_, ViewState.ERROR, held(records[id_].reflects), reason))
             runtime.notes.append(f'view "{view.name}" has failed: {reason}')
         failpoint("maintain.view")

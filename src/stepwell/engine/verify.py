@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from stepwell.catalog import views
-from stepwell.engine.definitions import Definitions, load
+from stepwell.engine.definitions import Definitions, load, load_in
 from stepwell.engine.failures import translated
 from stepwell.engine.maintenance import REPAIR, Refresher, by_value, stale
 from stepwell.engine.runtime import Runtime
@@ -66,7 +66,7 @@ def verify(runtime: Runtime, view: Relation) -> Verdict:
 def mark_for_repair(runtime: Runtime, view: Relation) -> None:
     """Let the next barrier write a view anew, and all that reads it find out what that changes."""
     with runtime.catalog.write() as tx:
-        definitions = load(runtime)
+        definitions = load_in(runtime, tx)
         records = views.get_all(tx)
         own = [view.id, *view.view.blocks]
         for id_ in [*own, *definitions.order.downstream(own)]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import uuid
 from collections.abc import Iterable
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ class Warehouse:
 
     def create(self) -> None:
         """Make sure that the warehouse is there and can be written."""
-        probe = f"{self.root}/.probe-{os.getpid()}"
+        probe = f"{self.root}/.probe-{uuid.uuid4().hex}"  # others may be opening it too
         try:
             self._files.create_dir(self.root, recursive=True)
             with self._files.open_output_stream(probe) as stream:
