@@ -3,47 +3,53 @@
 from __future__ import annotations
 
 import os
-import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from stepwell.catalog import Catalog, Transaction, control, open_catalog, relations, settings, sqlite_url, writes
+from stepwell.catalog import Catalog, control, open_catalog, relations, settings, sqlite_url, writes
 from stepwell.clock import Clock, SystemClock
 from stepwell.durations import format_duration, parse_duration
 from stepwell.engine import (
-    SYSTEM_NAMESPACE,
     Leader,
+    Loading,
     Runtime,
     Snapshot,
     Spark,
     Staging,
     alter_view,
     compact,
-    create_text,
     create_view,
     differences,
     discard,
     drop_relations,
-    inspect_views,
+    inspect,
+    is_system,
     mark_for_repair,
     plain_name,
-    read_system_table,
+    refuse_system,
+    relation_called,
     require_built,
     require_files,
     require_resumed,
     run_query,
     stage_data,
     stage_statement,
+    stopped_waiting,
+    system_rows,
     vacuum,
     verify,
     view_called,
 )
 from stepwell.epochs import FIRST_EPOCH, Epoch
 from stepwell.errors import (
+    AlreadyLoadedError,
     CancelledError,
     ConflictError,
     DatabaseClosedError,
     InvalidSettingError,
+    LabelError,
     ReadOnlyError,
     ReservedNameError,
     SqlSyntaxError,
@@ -55,15 +61,17 @@ from stepwell.errors import (
 )
 from stepwell.failpoints import failpoint
 from stepwell.files import HIDDEN_PREFIX, total
+from stepwell.loads import Format, LoadOptions
 from stepwell.relations import Definition, Relation, RelationKind
 from stepwell.rows import Rows
-from stepwell.sql import parse
+from stepwell.sql import Dialect, parse, to_spark
 from stepwell.sql.statements import (
     AddColumns,
     AlterView,
     Begin,
     Body,
     Commit,
+    Copy,
     CreateTable,
     CreateView,
     Ddl,
@@ -106,14 +114,23 @@ _TRIES = 10
 
 _DATABASE_SETTINGS = {"barrier_interval": "0 seconds", "retention": "7 days"}
 
-_SYSTEM_QUERY = re.compile(rf"SELECT\s+(\*|[\w\s,]+?)\s+FROM\s+{SYSTEM_NAMESPACE}\s*\.\s*(\w+)", re.IGNORECASE)
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a database is at: in words, the rows it is about if that is known, and Spark's tasks in flight."""
+
+    what: str
+    rows: int | None
+    tasks_done: int
+    tasks: int
 
 
 class Database:
     """An open warehouse. Usable from several threads, but a transaction belongs to all of them together."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, dialect: Dialect = Dialect.SPARK) -> None:
         self._runtime = runtime
+        self._dialect = dialect
         self._transaction: dict[RelationId, RelationWrite] | None = None
         self._closed = False
         self._leader = Leader(runtime, self._setting)
@@ -124,7 +141,7 @@ class Database:
     def sql(self, text: str) -> DataFrame | Rows:
         """Run the statements of `text`, one after the other, and answer with the result of the last."""
         self._require_open()
-        statements = parse(text)
+        statements = self.parse(text)
         if not statements:
             raise SqlSyntaxError("there is no statement in this text")
         result: DataFrame | Rows = Rows([], [])
@@ -132,9 +149,14 @@ class Database:
             result = self.execute(statement)
         return result
 
+    def parse(self, text: str) -> list[Statement]:
+        """The statements of `text`, in the dialect that this database was opened with."""
+        return parse(to_spark(text, self._dialect))
+
     def execute(self, statement: Statement) -> DataFrame | Rows:
         """Run one parsed statement."""
         self._require_open()
+        self._runtime.cancelling.clear()
         try:
             return self._run(statement.body)
         except StepwellError as error:
@@ -146,6 +168,34 @@ class Database:
         """Insert an Arrow table, a pandas or Spark DataFrame, or rows (tuples, dicts); columns match by name."""
         self._require_open()
         return self._write(stage_data(self._runtime, table.removeprefix("main."), data))
+
+    def insert_parquet(
+        self, table: str, paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, label: str | None = None
+    ) -> Rows:
+        """Insert the rows of Parquet files, in the order of the files and of the rows in them.
+
+        A path is a file, a folder or a pattern. The files are read and left alone. With a `label` a load happens once,
+        however often it is asked for.
+        """
+        self._require_open()
+        given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+        name = Name((table.removeprefix("main."),), Slice(table, 0, len(table)))
+        options = LoadOptions(format=Format.PARQUET, label=label)
+        return self._copy(Copy(name, None, tuple(os.fspath(path) for path in given), options))
+
+    def cancel(self) -> None:
+        """Stop what other threads are running here; what is acknowledged already stays so and becomes readable."""
+        self._runtime.cancelling.set()
+        self._leader.notify()
+        if self._runtime.spark.is_started:
+            self._runtime.spark.session.interruptAll()
+
+    @property
+    def progress(self) -> Progress:
+        """What is going on here, for a person who waits."""
+        activity = self._runtime.activity
+        what = "starting Spark" if self._runtime.spark.is_starting else activity.what
+        return Progress(what, activity.rows, *self._runtime.spark.tasks())
 
     def changes(self, table: str, after: int, upto: int | None = None) -> DataFrame:
         """What the epochs (after, upto] did to a relation: its rows with `_diff` and `_epoch`."""
@@ -186,6 +236,7 @@ class Database:
         if self._closed:
             return
         self._closed = True
+        self._runtime.cancelling.clear()
         self._rollback()
         try:
             if self._leader.leads:
@@ -210,7 +261,7 @@ class Database:
     def _run(self, body: Body) -> DataFrame | Rows:
         match body:
             case Query(text):
-                return self._system_rows(text) or self._query(text)
+                return system_rows(self._runtime, text) or self._query(text)
             case ExplainQuery(text, extended):
                 return self._explain(text, extended)
             case Insert() | Update() | Delete() | Merge() | Truncate():
@@ -219,8 +270,12 @@ class Database:
                 return self._define(body)
             case Verify(name, repair):
                 return self._verify(name, repair=repair)
-            case ShowViews() | ShowDependencies() | ExplainCreate() | ExplainRefresh():
-                return inspect_views(self._runtime, body)
+            case ShowTables() | ShowCreate() | Describe() | ShowViews() | ShowDependencies():
+                return inspect(self._runtime, body)
+            case ExplainCreate() | ExplainRefresh():
+                return inspect(self._runtime, body)
+            case Copy():
+                return self._copy(body)
             case Begin():
                 if self._transaction is not None:
                     raise TransactionStateError("a transaction is open already", hint="COMMIT or ROLLBACK it first.")
@@ -233,13 +288,7 @@ class Database:
             case Flush():
                 return Rows(["epoch"], [(self.flush(),)])
             case SetOption(name, value):
-                self._set(name, value)
-            case ShowTables():
-                return self._show_tables()
-            case ShowCreate(name):
-                return Rows(["name", "statement"], [(name.last, create_text(self._runtime, self._relation(name)))])
-            case Describe(name):
-                return self._describe(name)
+                return self._set(name, value)
             case Optimize(name):
                 return self._optimize(name)
             case Vacuum():
@@ -264,22 +313,6 @@ class Database:
         frame = run_query(self._runtime, self._snapshot(), text, prefix)
         return Rows(["plan"], [(line,) for row in frame.collect() for line in row[0].splitlines()])
 
-    def _system_rows(self, text: Slice) -> Rows | None:
-        """A plain SELECT of one system table, answered by the catalog alone."""
-        match = _SYSTEM_QUERY.fullmatch(text.text.strip())
-        if match is None:
-            return None
-        start = text.start + match.start(2)
-        name = Name((SYSTEM_NAMESPACE, match.group(2)), Slice(text.source, start, start + len(match.group(2))))
-        table, rows = read_system_table(self._runtime, name)
-        names = [column.name for column in table.columns]
-        if match.group(1) == "*":
-            return Rows(names, rows)
-        wanted = [each.strip().lower() for each in match.group(1).split(",")]
-        if not all(each in names for each in wanted):
-            return None
-        return Rows(wanted, [tuple(row[names.index(each)] for each in wanted) for row in rows])
-
     def _write(self, staging: Staging) -> Rows:
         """Run a write until nothing it has read was changed meanwhile."""
         for attempt in range(_TRIES):
@@ -298,11 +331,29 @@ class Database:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
+    def _copy(self, copy: Copy) -> Rows:
+        """Load files; a load whose label is known is done already."""
+        loading = Loading(self._runtime, copy)
+        staged = [label.text for write in (self._transaction or {}).values() for label in write.labels]
+        if copy.options.label in staged:
+            raise LabelError(f'the label "{copy.options.label}" is used in this transaction already')
+        try:
+            inserted, retracted, epoch = self._write(loading).tuples()[0]
+            notes = [f"{loading.skipped} lines could not be read and were left out"] if loading.skipped else []
+        except AlreadyLoadedError as error:
+            inserted, retracted, epoch, notes = 0, 0, None, [error.message]
+        columns = ["inserted", "retracted", "epoch", "files", "skipped"]
+        return Rows(columns, [(inserted, retracted, epoch, len(loading.files), loading.skipped)], notes)
+
     def _acknowledge(self, parts: tuple[RelationWrite, ...], shown: RelationWrite) -> Rows:
-        write = Write(tuple(part for part in parts if part.files))
+        write = Write(tuple(part for part in parts if part.files or part.labels))
         if write.is_empty:
             self._return_rows(parts)
             return self._written(shown, None)
+        if self._runtime.cancelling.is_set():
+            for part in parts:
+                discard(self._runtime, part)
+            raise CancelledError("the statement was cancelled", detail="Nothing of it was applied.")
         failpoint("acknowledge.before")
         wants_barrier = not self._setting("barrier_interval")
         try:
@@ -337,9 +388,7 @@ class Database:
             except ConflictError:  # of looking and asking; what was written is acknowledged and must not be repeated
                 continue
             except KeyboardInterrupt as error:
-                raise CancelledError(
-                    "stopped waiting", detail=f"The write is acknowledged and becomes readable with epoch {epoch}."
-                ) from error
+                raise stopped_waiting(epoch) from error
 
     def _written(self, write: RelationWrite, epoch: int | None) -> Rows:
         counts = total(write.files)
@@ -383,14 +432,14 @@ class Database:
                         raise error.at(body.name.slice.place) from None
                 case DropRelations():
                     for each in body.names:
-                        _refuse_system(each)
+                        refuse_system(each)
                     drop_relations(self._runtime, tx, body)
                 case AlterView():
                     alter_view(self._runtime, tx, body)
                 case RenameTable():
-                    relations.rename(tx, _found(tx, body.name).id, self._new_name(body.new_name))
+                    relations.rename(tx, relation_called(tx, body.name).id, self._new_name(body.new_name))
                 case AddColumns():
-                    relation = _found(tx, body.name)
+                    relation = relation_called(tx, body.name)
                     if relation.kind != RelationKind.TABLE:
                         raise ReadOnlyError(
                             f'{relation.kind} "{relation.name}" has the columns of its query',
@@ -406,7 +455,7 @@ class Database:
         return Rows([], [])
 
     def _new_name(self, name: Name) -> str:
-        if name.parts[0].lower() == SYSTEM_NAMESPACE and len(name.parts) > 1:
+        if is_system(name):
             raise ReadOnlyError(
                 f'"{name}" would be a system table', place=name.slice.place, hint="Choose another name."
             )
@@ -414,7 +463,9 @@ class Database:
             raise ReservedNameError(f'names that begin with "{HIDDEN_PREFIX}" are reserved', place=name.slice.place)
         return plain_name(name)
 
-    def _set(self, name: str, value: str) -> None:
+    def _set(self, name: str, value: str) -> Rows:
+        if name not in _DATABASE_SETTINGS and self._dialect != Dialect.SPARK:
+            return Rows([], [], notes=[f'there is no setting "{name}": ignored'])
         if name not in _DATABASE_SETTINGS:
             raise InvalidSettingError(
                 f'there is no setting "{name}"',
@@ -428,28 +479,12 @@ class Database:
         with self._runtime.catalog.write() as tx:
             settings.put(tx, name, value)
         self._leader.interval_changed()
+        return Rows([], [])
 
     def _setting(self, name: str) -> int:
         """A setting of the database, in microseconds, as whoever set it last has it."""
         with self._runtime.catalog.read() as tx:
             return parse_duration(settings.get(tx, name) or _DATABASE_SETTINGS[name])
-
-    def _show_tables(self) -> Rows:
-        with self._runtime.catalog.read() as tx:
-            found = [relation for relation in relations.get_all(tx) if not relation.is_hidden]
-        return Rows(["name", "kind", "columns"], [(each.name, each.kind.value, len(each.columns)) for each in found])
-
-    def _describe(self, name: Name) -> Rows:
-        if name.parts[0].lower() == SYSTEM_NAMESPACE and len(name.parts) > 1:
-            columns = read_system_table(self._runtime, name)[0].columns
-            key: tuple[str, ...] = ()
-        else:
-            relation = self._relation(name)
-            columns, key = relation.columns, relation.key
-        return Rows(
-            ["name", "type", "nullable", "key"],
-            [(each.name, str(each.type), each.nullable, each.name in key) for each in columns],
-        )
 
     def _optimize(self, name: Name) -> Rows:
         relation = self._relation(name)
@@ -476,7 +511,7 @@ class Database:
 
     def _relation(self, name: Name) -> Relation:
         with self._runtime.catalog.read() as tx:
-            return _found(tx, name)
+            return relation_called(tx, name)
 
     def _snapshot(self, *, for_write: bool = False) -> Snapshot:
         """What a statement sees: the newest readable epoch; to write, or in a transaction, all that is acknowledged."""
@@ -501,15 +536,21 @@ def connect(
     catalog: str | None = None,
     spark: SparkSession | str | None = None,
     clock: Clock | None = None,
+    dialect: str = "spark",
 ) -> Database:
     """Open a warehouse, a folder or a URL, and create it if it is not there.
 
     `catalog` is a database URL, by default SQLite inside the warehouse; `spark` a session or a master URL, by default a
-    local Spark, started when a statement first needs it.
+    local Spark, started when a statement first needs it. With `dialect` "postgres", statements are as PostgreSQL
+    writes them, as far as they can be carried over.
     """
+    try:
+        spoken = Dialect(dialect)
+    except ValueError as error:
+        raise InvalidSettingError(f'there is no dialect "{dialect}"', hint="There are spark and postgres.") from error
     place = Warehouse(os.fspath(warehouse))
     place.create()
-    return Database(open_runtime(place, catalog, spark, clock))
+    return Database(open_runtime(place, catalog, spark, clock), spoken)
 
 
 def open_runtime(
@@ -526,19 +567,6 @@ def open_runtime(
             hint="Open it with the catalog it was made with, or choose an empty folder.",
         )
     return Runtime(opened, place, clock or SystemClock(), Spark(spark), DeltaLogs(place))
-
-
-def _refuse_system(name: Name) -> None:
-    if name.parts[0].lower() == SYSTEM_NAMESPACE and len(name.parts) > 1:
-        raise ReadOnlyError(f'system table "{name}" cannot be changed', place=name.slice.place)
-
-
-def _found(tx: Transaction, name: Name) -> Relation:
-    _refuse_system(name)
-    try:
-        return relations.get(tx, plain_name(name))
-    except StepwellError as error:
-        raise error.at(name.slice.place) from None
 
 
 def _is_one_line(statement: Statement) -> bool:

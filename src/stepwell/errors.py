@@ -206,6 +206,24 @@ class DataFileError(StepwellError):
     sqlstate = "XX001"
 
 
+class BadLineError(StepwellError):
+    """A line of a file that is to be loaded cannot be read; nothing of the load was applied."""
+
+    sqlstate = "22P04"
+
+
+class LabelError(StepwellError):
+    """The label of a load that names another load already."""
+
+    sqlstate = "42710"
+
+
+class AlreadyLoadedError(StepwellError):
+    """A load that was acknowledged before, under its label; it is not applied twice."""
+
+    sqlstate = "42710"
+
+
 class JavaNotFoundError(StepwellError):
     """No Java that Spark can run on."""
 

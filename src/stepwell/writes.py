@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NewType
 
 from stepwell.files import NewFile
+from stepwell.loads import Label
 from stepwell.views import RelationId
 
 Position = NewType("Position", int)
@@ -54,6 +55,8 @@ class RelationWrite:
     read_at: Position | None = None
     unused: tuple[int, int] | None = None
     """The end of the row numbers reserved for it that it did not need, [unused, reserved)."""
+    labels: tuple[Label, ...] = ()
+    """The loads that this is, by the names they go by."""
 
     def then(self, later: RelationWrite) -> RelationWrite:
         """This write followed by `later`, as one."""
@@ -64,6 +67,7 @@ class RelationWrite:
             self.touch.union(later.touch),
             min(reads, default=None),
             later.unused,
+            self.labels + later.labels,
         )
 
 
@@ -75,7 +79,7 @@ class Write:
 
     @property
     def is_empty(self) -> bool:
-        return not any(each.files for each in self.relations)
+        return not any(each.files or each.labels for each in self.relations)
 
 
 @dataclass(frozen=True, slots=True)

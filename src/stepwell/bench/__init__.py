@@ -4,9 +4,10 @@
 """
 
 from stepwell.bench.ingest import run_ingest
+from stepwell.bench.load import run_load
 from stepwell.bench.measure import Report
 from stepwell.bench.views import run_views
 
-BENCHMARKS = ("ingest", "views")
+BENCHMARKS = ("ingest", "load", "views")
 
-__all__ = ["BENCHMARKS", "Report", "run_ingest", "run_views"]
+__all__ = ["BENCHMARKS", "Report", "run_ingest", "run_load", "run_views"]

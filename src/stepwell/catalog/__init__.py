@@ -1,11 +1,11 @@
 """The catalog: the transactional truth, on SQLite, on PostgreSQL or in memory.
 
 A `Catalog` gives transactions; the modules of this package are functions on one: `relations`, `files`, `writes`
-(acknowledge), `barriers` (close, commit, finish an epoch), `leases`, `pins`, `settings`, `views`. What must happen
-together is done in one transaction, and a crash leaves all of it or nothing.
+(acknowledge), `barriers` (close, commit, finish an epoch), `leases`, `loads`, `pins`, `settings`, `views`. What must
+happen together is done in one transaction, and a crash leaves all of it or nothing.
 """
 
-from stepwell.catalog import barriers, control, files, leases, pins, relations, settings, views, writes
+from stepwell.catalog import barriers, control, files, leases, loads, pins, relations, settings, views, writes
 from stepwell.catalog.connection import Catalog, Transaction, open_catalog, sqlite_url
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "control",
     "files",
     "leases",
+    "loads",
     "open_catalog",
     "pins",
     "relations",

@@ -8,7 +8,9 @@ import sqlalchemy as sa
 
 from stepwell.catalog import schema
 from stepwell.catalog.connection import Transaction
+from stepwell.catalog.migrate import newest_revision
 from stepwell.epochs import Epoch
+from stepwell.errors import CatalogVersionError
 from stepwell.writes import Position
 
 
@@ -45,6 +47,12 @@ def redefine(tx: Transaction) -> None:
 
 def _read(tx: Transaction, query: sa.Select[tuple[int, ...]]) -> Control:
     row = tx.execute(query).one()
+    if row.format != int(newest_revision()):
+        raise CatalogVersionError(
+            f"the warehouse belongs to stepwell {row.program} now",
+            detail=f"Its catalog is of revision {row.format}; this process knows {int(newest_revision())}.",
+            hint="End this process and start it again with that version.",
+        )
     return Control(
         Epoch(row.open_epoch),
         Epoch(row.readable_epoch),

@@ -1,10 +1,12 @@
 """Migrations: numbered steps that bring a catalog to the schema of this version.
 
-An older catalog is migrated when it is opened; a newer one is refused by the number it has.
+An older catalog is migrated when it is opened; a newer one is refused by the number it has. The number is in the
+control row too, which every transaction reads: a process that an upgrade has overtaken notices before it writes.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -14,12 +16,14 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from stepwell.errors import CatalogVersionError
+from stepwell.version import __version__
 
 _HERE = Path(__file__).parent / "migrations"
 _LOCK = 7_385_201
 """Any number: processes that open one PostgreSQL catalog at once migrate it one after the other."""
 
 
+@cache
 def newest_revision() -> str:
     """The revision this version of stepwell writes: the largest number among the migrations."""
     return max(path.name[:4] for path in _HERE.glob("versions/[0-9]*.py"))
@@ -53,3 +57,5 @@ def migrate(engine: sa.Engine, url: str) -> None:
         with EnvironmentContext(config, scripts, fn=upgrade) as environment:
             environment.configure(connection=connection)
             environment.run_migrations()
+        marks = {"format": int(newest), "program": __version__}
+        connection.execute(sa.text("UPDATE control SET format = :format, program = :program"), marks)

@@ -17,6 +17,8 @@ control = sa.Table(
     sa.Column("last_position", sa.BigInteger, nullable=False),
     sa.Column("forgotten_position", sa.BigInteger, nullable=False),
     sa.Column("generation", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("format", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("program", sa.String, nullable=False, server_default=""),
 )
 
 relations = sa.Table(
@@ -136,6 +138,18 @@ settings = sa.Table(
     metadata,
     sa.Column("name", sa.String, primary_key=True),
     sa.Column("value", sa.String, nullable=False),
+)
+
+loads = sa.Table(
+    "loads",
+    metadata,
+    sa.Column("label", sa.String, primary_key=True),
+    sa.Column("relation_id", sa.BigInteger, nullable=False),
+    sa.Column("digest", sa.String, nullable=False),
+    sa.Column("files", sa.BigInteger, nullable=False),
+    sa.Column("rows", sa.BigInteger, nullable=False),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("at", sa.BigInteger, nullable=False),
 )
 
 views = sa.Table(

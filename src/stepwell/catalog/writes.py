@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from stepwell.catalog import control, files
+from stepwell.catalog import control, files, loads
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.relations import return_rows
 from stepwell.catalog.schema import acknowledgements, barrier_requests, relations
@@ -30,6 +30,8 @@ def acknowledge(tx: Transaction, write: Write, now: int, *, wants_barrier: bool)
     position = Position(at.last_position + 1)
     for each in write.relations:
         files.add(tx, each.relation, each.files, from_epoch=at.open_epoch)
+        for label in each.labels:
+            loads.add(tx, label, each.relation, at.open_epoch, now)
         if each.unused:
             return_rows(tx, each.relation, *each.unused)
         tx.execute(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from stepwell.bench import BENCHMARKS, Report, run_ingest, run_views
+from stepwell.bench import BENCHMARKS, Report, run_ingest, run_load, run_views
 from stepwell.cli import fail
 from stepwell.engine.session import SETTINGS
 from stepwell.errors import StepwellError
@@ -18,9 +18,10 @@ from stepwell.errors import StepwellError
 @click.argument("name", type=click.Choice(sorted(BENCHMARKS)))
 @click.option("--epochs", default=1000, show_default=True, help="ingest: how many epochs the long run has.")
 @click.option("--keyed-rows", default=1_000_000, show_default=True, help="ingest: how many rows the keyed table has.")
-@click.option("--rows", default=1_000_000, show_default=True, help="views: how many rows the small history has.")
+@click.option("--rows", type=int, help="views: rows of the small history [1000000]; load: rows to load [10000000].")
 @click.option("--times", default=30, show_default=True, help="views: how many times as large the large one is.")
-def command(name: str, epochs: int, keyed_rows: int, rows: int, times: int) -> None:
+@click.option("--writers", default=8, show_default=True, help="load: how many processes insert at once.")
+def command(name: str, epochs: int, keyed_rows: int, rows: int | None, times: int, writers: int) -> None:
     """Measure, as ratios within one run: a null job of Spark is the unit of small things, plain Spark of large ones."""
     click.echo(f"{os.cpu_count()} cores; our session: {', '.join(f'{key}={value}' for key, value in SETTINGS.items())}")
     report = Report(click.echo)
@@ -28,8 +29,10 @@ def command(name: str, epochs: int, keyed_rows: int, rows: int, times: int) -> N
         try:
             if name == "ingest":
                 run_ingest(report, Path(folder), epochs=epochs, keyed_rows=keyed_rows)
+            elif name == "load":
+                run_load(report, Path(folder), rows=rows or 10_000_000, writers=writers)
             else:
-                run_views(report, Path(folder), rows=rows, times=times)
+                run_views(report, Path(folder), rows=rows or 1_000_000, times=times)
         except (StepwellError, KeyboardInterrupt) as error:
             fail(error)
     click.echo("all within reach" if not report.short else f"short of reach: {', '.join(report.short)}")

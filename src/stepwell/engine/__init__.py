@@ -14,16 +14,25 @@ from stepwell.engine.creation import (
     view_called,
 )
 from stepwell.engine.failures import translate, translated
-from stepwell.engine.inspection import create_text, differences, graph_nodes, inspect_views
+from stepwell.engine.inspection import (
+    create_text,
+    differences,
+    graph_nodes,
+    inspect,
+    is_system,
+    refuse_system,
+    relation_called,
+)
 from stepwell.engine.java import find_java
-from stepwell.engine.leader import Leader
+from stepwell.engine.leader import Leader, stopped_waiting
+from stepwell.engine.loading import Loading
 from stepwell.engine.queries import plain_name, run_query
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.session import Spark
 from stepwell.engine.snapshots import Snapshot
 from stepwell.engine.staging import discard, require_files
 from stepwell.engine.statements import Staging, stage_data, stage_statement
-from stepwell.engine.system import SYSTEM_NAMESPACE, SYSTEM_TABLES, read_system_table
+from stepwell.engine.system import SYSTEM_NAMESPACE, SYSTEM_TABLES, read_system_table, system_rows
 from stepwell.engine.vacuum import clean_orphans, vacuum
 from stepwell.engine.verify import Verdict, mark_for_repair, verify
 
@@ -31,6 +40,7 @@ __all__ = [
     "SYSTEM_NAMESPACE",
     "SYSTEM_TABLES",
     "Leader",
+    "Loading",
     "Runtime",
     "Snapshot",
     "Spark",
@@ -46,16 +56,21 @@ __all__ = [
     "drop_relations",
     "find_java",
     "graph_nodes",
-    "inspect_views",
+    "inspect",
+    "is_system",
     "mark_for_repair",
     "plain_name",
     "read_system_table",
+    "refuse_system",
+    "relation_called",
     "require_built",
     "require_files",
     "require_resumed",
     "run_query",
     "stage_data",
     "stage_statement",
+    "stopped_waiting",
+    "system_rows",
     "translate",
     "translated",
     "vacuum",

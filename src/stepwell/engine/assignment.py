@@ -35,23 +35,29 @@ def require_assignable(type_: SparkType, column: RelationColumn, relation: Relat
     check_assignment(column, source, relation.name)
 
 
-def arrange(relation: Relation, frame: DataFrame, columns: Sequence[RelationColumn]) -> DataFrame:
-    """A query's columns, by position, as those of the table; the ones not named are NULL."""
-    if len(frame.columns) != len(columns):
+def arrange(
+    relation: Relation, frame: DataFrame, columns: Sequence[RelationColumn], beside: Sequence[str] = ()
+) -> DataFrame:
+    """A query's columns, by position, as those of the table; the ones not named are NULL.
+
+    What is `beside` them, last in the frame, stays as it is.
+    """
+    if len(frame.columns) != len(columns) + len(beside):
         named = f"{len(columns)} column{'' if len(columns) == 1 else 's'}"
         raise SqlSyntaxError(
             f'{named} of table "{relation.name}" to fill, and {len(frame.columns)} '
             f"value{'' if len(frame.columns) == 1 else 's'} a row",
             detail=f"The columns are {', '.join(column.name for column in columns)}.",
         )
-    source = frame.toDF(*(f"_sw_value_{index}" for index in range(len(columns))))
+    source = frame.toDF(*(f"_sw_value_{index}" for index in range(len(columns))), *beside)
     values = dict.fromkeys((column.name for column in relation.columns), "NULL")
-    for column, field in zip(columns, source.schema.fields, strict=True):
+    for column, field in zip(columns, source.schema.fields, strict=False):
         require_assignable(field.dataType, column, relation)
         values[column.name] = field.name
     # as text: a call to Spark for each column and cast takes longer than the insert of a thousand rows
     return source.selectExpr(
-        *(f"CAST({values[each.name]} AS {each.type}) AS {quote(each.name)}" for each in relation.columns)
+        *(f"CAST({values[each.name]} AS {each.type}) AS {quote(each.name)}" for each in relation.columns),
+        *beside,
     )
 
 

@@ -1,40 +1,57 @@
-"""Inspection: what can be told of views without changing anything; SHOW and EXPLAIN."""
+"""Inspection: what can be told of relations without changing anything; SHOW, DESCRIBE and EXPLAIN."""
 
 from __future__ import annotations
 
-from stepwell.catalog import control, files, relations, views
+from stepwell.catalog import Transaction, control, files, relations, views
 from stepwell.definitions import create_statement
 from stepwell.engine.analysis import analyze
 from stepwell.engine.creation import require_policy, view_called
 from stepwell.engine.definitions import Definitions, load
 from stepwell.engine.queries import plain_name
 from stepwell.engine.runtime import Runtime
+from stepwell.engine.system import SYSTEM_NAMESPACE, read_system_table
 from stepwell.engine.verify import Verdict
 from stepwell.engine.workspace import Workspace
 from stepwell.epochs import Epoch
-from stepwell.errors import StepwellError
+from stepwell.errors import ReadOnlyError, StepwellError
 from stepwell.graph import Node
 from stepwell.plan.blocks import Block, inputs_of
 from stepwell.plan.steps import Rule, plan_step, usual_rules
 from stepwell.relations import Relation, RelationKind
 from stepwell.rows import Rows
 from stepwell.sql import Composition, find_references
-from stepwell.sql.statements import ExplainCreate, ExplainRefresh, ShowDependencies, ShowViews, Slice
+from stepwell.sql.statements import (
+    Describe,
+    ExplainCreate,
+    ExplainRefresh,
+    Inspection,
+    Name,
+    ShowCreate,
+    ShowDependencies,
+    ShowTables,
+    ShowViews,
+    Slice,
+)
 from stepwell.types import quote
 from stepwell.views import RelationId, ViewState
 
 
-def inspect_views(runtime: Runtime, body: ShowViews | ShowDependencies | ExplainCreate | ExplainRefresh) -> Rows:
-    """The answer to a question about views."""
+def inspect(runtime: Runtime, body: Inspection) -> Rows:
+    """The answer to a question about relations."""
     match body:
+        case ShowTables():
+            return _show_tables(runtime)
+        case ShowCreate(name):
+            with runtime.catalog.read() as tx:
+                relation = relation_called(tx, name)
+            return Rows(["name", "statement"], [(name.last, create_text(runtime, relation))])
+        case Describe(name):
+            return _describe(runtime, name)
         case ShowViews():
             return _show_views(runtime)
         case ShowDependencies(name):
             with runtime.catalog.read() as tx:
-                try:
-                    relation = relations.get(tx, plain_name(name))
-                except StepwellError as error:
-                    raise error.at(name.slice.place) from None
+                relation = relation_called(tx, name)
             known = load(runtime)
             paths = [" -> ".join(map(known.name, path)) for path in known.graph.paths(relation.id)]
             return Rows(["path"], [(path,) for path in paths])
@@ -53,6 +70,25 @@ def inspect_views(runtime: Runtime, body: ShowViews | ShowDependencies | Explain
             with runtime.catalog.read() as tx:
                 relation = view_called(tx, name)
             return _explain_refresh(runtime, relation)
+
+
+def relation_called(tx: Transaction, name: Name) -> Relation:
+    """The relation that a user named, and not a system table."""
+    refuse_system(name)
+    try:
+        return relations.get(tx, plain_name(name))
+    except StepwellError as error:
+        raise error.at(name.slice.place) from None
+
+
+def refuse_system(name: Name) -> None:
+    if is_system(name):
+        raise ReadOnlyError(f'system table "{name}" cannot be changed', place=name.slice.place)
+
+
+def is_system(name: Name) -> bool:
+    """Whether a name means a system table."""
+    return len(name.parts) > 1 and name.parts[0].lower() == SYSTEM_NAMESPACE
 
 
 def differences(view: Relation, verdict: Verdict) -> list[str]:
@@ -100,6 +136,26 @@ def create_text(runtime: Runtime, relation: Relation) -> str:
             alias = "" if reference.aliased else f" AS {quote(reference.name.last)}"
             replacements[reference.slice] = f"{quote(today)}{alias}"
     return create_statement(relation, Composition().add_slice(where, replacements).text)
+
+
+def _show_tables(runtime: Runtime) -> Rows:
+    with runtime.catalog.read() as tx:
+        found = [relation for relation in relations.get_all(tx) if not relation.is_hidden]
+    return Rows(["name", "kind", "columns"], [(each.name, each.kind.value, len(each.columns)) for each in found])
+
+
+def _describe(runtime: Runtime, name: Name) -> Rows:
+    key: tuple[str, ...] = ()
+    if is_system(name):
+        columns = read_system_table(runtime, name)[0].columns
+    else:
+        with runtime.catalog.read() as tx:
+            relation = relation_called(tx, name)
+        columns, key = relation.columns, relation.key
+    return Rows(
+        ["name", "type", "nullable", "key"],
+        [(each.name, str(each.type), each.nullable, each.name in key) for each in columns],
+    )
 
 
 def _show_views(runtime: Runtime) -> Rows:

@@ -19,7 +19,7 @@ from stepwell.engine.barrier import recover, run_barrier
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.vacuum import vacuum
 from stepwell.epochs import Epoch
-from stepwell.errors import FencedError, StepwellError, WarehouseError
+from stepwell.errors import CancelledError, FencedError, StepwellError, WarehouseError
 from stepwell.views import RelationId
 
 LEASE = 10_000_000
@@ -73,6 +73,8 @@ class Leader:
         """Return once `epoch` can be read; see to it that somebody runs the barrier."""
         asked = False
         while not self._is_readable(epoch):
+            if self._runtime.cancelling.is_set():
+                raise stopped_waiting(epoch)
             if self._term is None and not self._take_lease():
                 if not asked:
                     with self._runtime.catalog.write() as tx:
@@ -85,7 +87,13 @@ class Leader:
                 self._failure = None
                 self._changed.notify_all()
                 self._changed.wait_for(
-                    lambda: self._readable >= epoch or self._failure is not None or self._term is None, timeout=1
+                    lambda: (
+                        self._readable >= epoch
+                        or self._failure is not None
+                        or self._term is None
+                        or self._runtime.cancelling.is_set()
+                    ),
+                    timeout=1,
                 )
                 failure = self._last_failure()
             if failure is not None and not isinstance(failure, FencedError) and not self._is_readable(epoch):
@@ -106,7 +114,7 @@ class Leader:
         """Look at the barrier interval again; with one, the loop must run even while nobody waits."""
         if self._setting("barrier_interval") and self._term is None:
             self._take_lease()
-        self._notify()
+        self.notify()
 
     def ensure_led(self) -> None:
         """See to it that somebody runs the loop: a write that does not wait needs it all the same."""
@@ -122,7 +130,7 @@ class Leader:
     def stop(self) -> None:
         """End the loop and give the lease back."""
         self._runtime.stopping.set()
-        self._notify()
+        self.notify()
         if self._thread is not None:
             self._thread.join()
         self.wait_idle()
@@ -140,7 +148,7 @@ class Leader:
         with self._runtime.catalog.read() as tx:
             return control.look(tx).readable_epoch >= epoch
 
-    def _notify(self) -> None:
+    def notify(self) -> None:
         with self._changed:
             self._changed.notify_all()
 
@@ -279,6 +287,13 @@ class Leader:
     def _pause(self) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._runtime.stopping.is_set() or self._wanted > self._readable, timeout=1)
+
+
+def stopped_waiting(epoch: Epoch) -> CancelledError:
+    """The error for somebody who does not want to wait for what is acknowledged."""
+    return CancelledError(
+        "stopped waiting", detail=f"The write is acknowledged and becomes readable with epoch {epoch}."
+    )
 
 
 def _first_line(error: BaseException) -> str:

@@ -111,7 +111,7 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
             result.records.append(ViewRecord(id_, state, held(records[id_].reflects), reason))
             continue
         try:
-            with translated():
+            with runtime.doing(f'maintaining view "{definitions.name(id_)}"'), translated():
                 _refresh(workspace, definitions, view, records[id_], epoch, result)
         except (FencedError, WarehouseError):
             raise  # no fault of the view's: the epoch is tried again

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import threading
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +14,14 @@ from stepwell.catalog import Catalog
 from stepwell.clock import Clock
 from stepwell.engine.session import Spark
 from stepwell.storage import DeltaLogs, Warehouse
+
+
+@dataclass
+class Activity:
+    """What a database is at, for whoever waits for it."""
+
+    what: str = ""
+    rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -26,6 +36,8 @@ class Runtime:
     publishing: threading.RLock = field(default_factory=threading.RLock)
     analyzing: threading.RLock = field(default_factory=threading.RLock)
     stopping: threading.Event = field(default_factory=threading.Event)
+    cancelling: threading.Event = field(default_factory=threading.Event)
+    activity: Activity = field(default_factory=Activity)
     cache: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
@@ -33,6 +45,15 @@ class Runtime:
     def attempt(self) -> str:
         """A name for files that no other attempt has: a crash and its retry never meet."""
         return uuid.uuid4().hex[:20]
+
+    @contextmanager
+    def doing(self, what: str) -> Iterator[None]:
+        """Say what goes on inside the block, to whoever asks."""
+        before, self.activity.what, self.activity.rows = self.activity.what, what, None
+        try:
+            yield
+        finally:
+            self.activity.what, self.activity.rows = before, None
 
     def temporary_name(self) -> str:
         """A name for a temporary view, new in this process."""

@@ -72,18 +72,27 @@ class Spark:
         self._session: SparkSession | None = None
         self._maintenance: SparkSession | None = None
         self._lock = threading.RLock()
+        self._starting = False
 
     @property
     def is_started(self) -> bool:
         return self._session is not None
 
     @property
+    def is_starting(self) -> bool:
+        return self._starting
+
+    @property
     def session(self) -> SparkSession:
         """Our own session. Spark is started here, at the first statement that needs it."""
         with self._lock:
             if self._session is None:
-                base = self._origin if isinstance(self._origin, SparkSession) else start_spark(self._origin)
-                self._session = _ours(base)
+                self._starting = True
+                try:
+                    base = self._origin if isinstance(self._origin, SparkSession) else start_spark(self._origin)
+                    self._session = _ours(base)
+                finally:
+                    self._starting = False
             return self._session
 
     @property
@@ -93,6 +102,15 @@ class Spark:
             if self._maintenance is None:
                 self._maintenance = _ours(self.session)
             return self._maintenance
+
+    def tasks(self) -> tuple[int, int]:
+        """How many tasks of the jobs in flight are done, of how many; 0 of 0 where nobody can tell."""
+        context = getattr(self._session, "sparkContext", None)
+        if context is None:
+            return 0, 0
+        tracker = context.statusTracker()
+        stages = [stage for id_ in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(id_)) is not None]
+        return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
 
     def begin_group(self, group: str, description: str) -> Callable[[], int]:
         """Let the jobs of this thread be counted under a name; what comes back says how many there were."""

@@ -28,6 +28,14 @@ from stepwell.writes import EVERYTHING, MANY_KEYS, Position, RelationWrite, Touc
 SMALL_BYTES = 64 * 2**20
 """A statement that reads no more than this has its result collected by the driver."""
 
+_WRITER = {
+    "maxRecordsPerFile": "4000000",
+    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+    # Row numbers and instants grow from row to row: as differences they take next to no room, and no time to pack.
+    "parquet.writer.version": "v2",
+    "parquet.compression.codec.zstd.level": "1",
+}
+
 TOUCH, SIGN, CHUNK = "_sw_touch", "_sw_sign", "_sw_chunk"
 
 _SPARK_STRIDE = 1 << 33
@@ -55,6 +63,25 @@ class RowNumbers:
         return frame.coalesce(self.partitions).withColumn(name, F.lit(self.start) + number)
 
 
+@dataclass(frozen=True, slots=True)
+class CountedRows:
+    """Exactly as many row numbers as there are rows, [start, end), for rows that know their place in a column."""
+
+    start: int
+    end: int
+    place: str
+
+    def added_to(self, frame: DataFrame, name: str) -> DataFrame:
+        return frame.withColumn(name, F.lit(self.start) + F.col(self.place)).drop(self.place)
+
+
+def reserve_counted(runtime: Runtime, relation: Relation, rows: int, place: str) -> CountedRows:
+    """Row numbers for rows that are counted already."""
+    with runtime.catalog.write() as tx:
+        start = relations.reserve_rows(tx, relation.id, rows)
+    return CountedRows(start, start + rows, place)
+
+
 def reserve(runtime: Runtime, relation: Relation, *, reads: int = 0) -> RowNumbers:
     """Row numbers for a statement that reads so much; what it does not use goes back when it is acknowledged."""
     # What a small statement reserves can be lost a billion times before the numbers of a table run out.
@@ -69,7 +96,7 @@ def stage(
     runtime: Runtime,
     relation: Relation,
     delta: DataFrame,
-    numbers: RowNumbers,
+    numbers: RowNumbers | CountedRows,
     *,
     reads: int,
     read_at: Position | None,
@@ -100,7 +127,7 @@ def _without_nulls(relation: Relation, delta: DataFrame) -> DataFrame:
 
 
 def _stage_batch(
-    runtime: Runtime, relation: Relation, batch: pa.Table, numbers: RowNumbers, read_at: Position | None
+    runtime: Runtime, relation: Relation, batch: pa.Table, numbers: RowNumbers | CountedRows, read_at: Position | None
 ) -> RelationWrite:
     if batch.num_rows == 0:
         return RelationWrite(relation.id, (), EVERYTHING, read_at, (numbers.start, numbers.end))
@@ -117,7 +144,7 @@ def _stage_batch(
 
 
 def _stage_large(
-    runtime: Runtime, relation: Relation, delta: DataFrame, numbers: RowNumbers, read_at: Position | None
+    runtime: Runtime, relation: Relation, delta: DataFrame, numbers: RowNumbers | CountedRows, read_at: Position | None
 ) -> RelationWrite:
     signed = DIFF in delta.columns
     store = Store.CHANGES if signed else Store.ROWS
@@ -151,11 +178,9 @@ def write_frame(runtime: Runtime, relation: Relation, store: Store, frame: DataF
     order = [quote(relation.chunking.column)] if relation.chunking else [quote(name) for name in relation.key]
     if apart or order:
         frame = frame.sortWithinPartitions(*apart, *order)
-    writer = (
-        frame.write.option("parquet.block.row.count.limit", "65536")
-        .option("mapreduce.fileoutputcommitter.marksuccessfuljobs", "false")
-        .option("maxRecordsPerFile", "4000000")
-    )
+    writer = frame.write.options(**_WRITER)
+    if order or relation.definition.view:  # small row groups, so that those not touched can be left out
+        writer = writer.option("parquet.block.row.count.limit", "65536")
     for name in relation.key:
         writer = writer.option(f"parquet.bloom.filter.enabled#{name}", "true")
         writer = writer.option(f"parquet.bloom.filter.expected.ndv#{name}", "65536")
@@ -231,7 +256,7 @@ def _inspect(runtime: Runtime, relation: Relation, store: Store, path: str) -> N
     return inspect(runtime.warehouse, relation, store, path, retracted=file.statistics.rows)
 
 
-def _unused(files: list[NewFile], numbers: RowNumbers) -> tuple[int, int]:
+def _unused(files: list[NewFile], numbers: RowNumbers | CountedRows) -> tuple[int, int]:
     last = max((file.last_number for file in files), default=0)
     return max(numbers.start, last + 1), numbers.end
 

@@ -30,7 +30,7 @@ def stage_statement(runtime: Runtime, statement: Dml) -> Staging:
     """How to run a DML statement."""
 
     def run(snapshot: Snapshot) -> RelationWrite:
-        relation = _target(snapshot, statement.table)
+        relation = target(snapshot, statement.table)
         with translated():
             match statement:
                 case Insert():
@@ -76,7 +76,8 @@ def _insert(runtime: Runtime, snapshot: Snapshot, relation: Relation, statement:
             return stage_insert(runtime, snapshot, relation, rows, reads=binding.bytes)
 
 
-def _target(snapshot: Snapshot, name: Name) -> Relation:
+def target(snapshot: Snapshot, name: Name) -> Relation:
+    """The table that a statement writes to."""
     if name.parts[0].lower() == SYSTEM_NAMESPACE and len(name.parts) > 1:
         raise ReadOnlyError(f'system table "{name}" cannot be written', place=name.slice.place)
     try:

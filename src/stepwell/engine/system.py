@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from stepwell.catalog import Transaction, barriers, control, files, relations, views
+from stepwell.catalog import Transaction, barriers, control, files, loads, relations, views
 from stepwell.durations import format_duration
 from stepwell.engine.runtime import Runtime
 from stepwell.errors import UndefinedTableError, nearest
 from stepwell.plan import content_at
 from stepwell.relations import Chunking, Column, Relation, RelationKind, is_integer_time
-from stepwell.sql.statements import Name
+from stepwell.rows import Rows
+from stepwell.sql.statements import Name, Slice
 from stepwell.storage.types import spark_schema
 from stepwell.types import BIGINT, BOOLEAN, STRING, TIMESTAMP
 
 SYSTEM_NAMESPACE = "stepwell"
+
+_PLAIN_SELECT = re.compile(rf"SELECT\s+(\*|[\w\s,]+?)\s+FROM\s+{SYSTEM_NAMESPACE}\s*\.\s*(\w+)", re.IGNORECASE)
 
 Value = int | str | bool | datetime.datetime | None
 
@@ -42,6 +46,23 @@ def read_system_table(runtime: Runtime, name: Name) -> tuple[SystemTable, list[t
         )
     with runtime.catalog.read() as tx:
         return table, table.read(tx)
+
+
+def system_rows(runtime: Runtime, query: Slice) -> Rows | None:
+    """The answer to a plain SELECT of one system table, by the catalog alone; None if the query is more than that."""
+    match = _PLAIN_SELECT.fullmatch(query.text.strip())
+    if match is None:
+        return None
+    start = query.start + match.start(2)
+    name = Name((SYSTEM_NAMESPACE, match.group(2)), Slice(query.source, start, start + len(match.group(2))))
+    table, rows = read_system_table(runtime, name)
+    names = [column.name for column in table.columns]
+    if match.group(1) == "*":
+        return Rows(names, rows)
+    wanted = [each.strip().lower() for each in match.group(1).split(",")]
+    if not all(each in names for each in wanted):
+        return None
+    return Rows(wanted, [tuple(row[names.index(each)] for each in wanted) for row in rows])
 
 
 def system_frame(runtime: Runtime, name: Name) -> DataFrame:
@@ -152,6 +173,21 @@ def _refreshes(tx: Transaction) -> list[tuple[Value, ...]]:
     ]
 
 
+def _loads(tx: Transaction) -> list[tuple[Value, ...]]:
+    names = {relation.id: relation.name for relation in relations.get_all(tx)}
+    return [
+        (
+            each.label.text,
+            names.get(each.relation),
+            each.label.files,
+            each.label.rows,
+            each.epoch,
+            _instant(each.at),
+        )
+        for each in loads.get_all(tx)
+    ]
+
+
 def _instant(microseconds: int | None) -> datetime.datetime | None:
     if microseconds is None:
         return None
@@ -213,6 +249,17 @@ SYSTEM_TABLES = {
             Column("published_epoch", BIGINT),
         ),
         _tables,
+    ),
+    "loads": SystemTable(
+        (
+            Column("label", STRING),
+            Column("name", STRING),
+            Column("files", BIGINT),
+            Column("rows", BIGINT),
+            Column("epoch", BIGINT),
+            Column("loaded_at", TIMESTAMP),
+        ),
+        _loads,
     ),
     "epochs": SystemTable(
         (

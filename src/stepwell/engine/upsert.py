@@ -12,7 +12,7 @@ from stepwell.engine.canonical import differs
 from stepwell.engine.failures import is_too_large
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.snapshots import Snapshot
-from stepwell.engine.staging import SMALL_BYTES, reserve, signed, stage
+from stepwell.engine.staging import SMALL_BYTES, CountedRows, reserve, signed, stage
 from stepwell.files import DIFF, ROW_ID, ROW_VERSION
 from stepwell.plan import Content
 from stepwell.relations import Relation
@@ -24,18 +24,24 @@ _LITERAL_KEYS = 5_000
 
 
 def stage_insert(
-    runtime: Runtime, snapshot: Snapshot, relation: Relation, rows: DataFrame, *, reads: int
+    runtime: Runtime,
+    snapshot: Snapshot,
+    relation: Relation,
+    rows: DataFrame,
+    *,
+    reads: int,
+    numbers: CountedRows | None = None,
 ) -> RelationWrite:
-    """Put `rows`, which have the table's columns, into the table."""
-    numbers = reserve(runtime, relation, reads=reads)
+    """Put `rows`, which have the table's columns, into the table; `numbers` if they know their places."""
+    numbering = numbers or reserve(runtime, relation, reads=reads)
     if not relation.key:
-        plain = numbers.added_to(rows, ROW_ID)
-        return stage(runtime, relation, plain, numbers, reads=reads, read_at=None)
+        plain = numbering.added_to(rows, ROW_ID)
+        return stage(runtime, relation, plain, numbering, reads=reads, read_at=None)
     content = snapshot.content(relation)
-    last = last_of_each_key(relation, numbers.added_to(rows, NEW))
+    last = last_of_each_key(relation, numbering.added_to(rows, NEW))
     if not content.files:
         fresh = last.withColumnRenamed(NEW, ROW_ID)
-        return stage(runtime, relation, fresh, numbers, reads=reads, read_at=snapshot.position)
+        return stage(runtime, relation, fresh, numbering, reads=reads, read_at=snapshot.position)
     batch = _collected(last) if reads <= SMALL_BYTES else None
     if batch is not None:  # computed once, so that its keys can be written into the read of what is there
         read_back = runtime.spark.session.createDataFrame(batch)
@@ -45,7 +51,7 @@ def stage_insert(
     else:
         existing = snapshot.rows(relation, content)
     delta = upsert_delta(relation, last, existing)
-    return stage(runtime, relation, delta, numbers, reads=reads, read_at=snapshot.position)
+    return stage(runtime, relation, delta, numbering, reads=reads, read_at=snapshot.position)
 
 
 def _collected(rows: DataFrame) -> pa.Table | None:
@@ -99,11 +105,11 @@ def _with_keys(snapshot: Snapshot, relation: Relation, content: Content, keys: l
     rows = snapshot.rows(relation, content.within(low, high))
     column = quote(relation.key[0])
     if len(known) <= _LITERAL_KEYS:  # as text: a call to Spark for each of a thousand keys takes a second
-        return rows.where(f"{column} IN ({', '.join(sorted({_literal(key) for key in known}))})")
-    return rows.where(f"{column} BETWEEN {_literal(low)} AND {_literal(high)}")
+        return rows.where(f"{column} IN ({', '.join(sorted({literal(key) for key in known}))})")
+    return rows.where(f"{column} BETWEEN {literal(low)} AND {literal(high)}")
 
 
-def _literal(value: int | str) -> str:
+def literal(value: int | str) -> str:
     """A value as SQL writes it."""
     if isinstance(value, int):
         return str(value)

@@ -1,10 +1,12 @@
 """SQL: from text to statements.
 
 `parse` reads the statements of a text; `find_references` tells which relations a query names and where; a `Composition`
-puts a text for Spark together from slices of the user's. Spark itself judges queries: nothing here rewrites one.
+puts a text for Spark together from slices of the user's. Spark itself judges queries, and nothing here rewrites one but
+`to_spark`, for texts in another dialect.
 """
 
 from stepwell.sql.composition import Composition
+from stepwell.sql.dialects import Dialect, to_spark
 from stepwell.sql.parser import parse, split
 from stepwell.sql.references import (
     EXPRESSION,
@@ -24,9 +26,11 @@ __all__ = [
     "AsOf",
     "ChangesOf",
     "Composition",
+    "Dialect",
     "Reference",
     "find_references",
     "forbidden_function",
     "parse",
     "split",
+    "to_spark",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stepwell.errors import Place, SqlSyntaxError, nearest
-from stepwell.sql import changes, tables, views
+from stepwell.sql import changes, copying, tables, views
 from stepwell.sql.cursor import Cursor
 from stepwell.sql.statements import (
     Begin,
@@ -182,6 +182,7 @@ _STATEMENTS: dict[str, Callable[[Cursor], Body]] = {
     "DELETE": changes.parse_delete,
     "MERGE": changes.parse_merge,
     "TRUNCATE": changes.parse_truncate,
+    "COPY": copying.parse_copy,
     "BEGIN": _begin,
     "START": _start,
     "COMMIT": _commit,

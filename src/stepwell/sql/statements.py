@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from stepwell.errors import Place
+from stepwell.loads import LoadOptions
 from stepwell.relations import Chunking, Column, WatermarkRule
 from stepwell.views import RefreshPolicy
 
@@ -235,6 +236,16 @@ class Merge:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """Files into a table; `columns` are those the user listed, or None for all of the table's."""
+
+    table: Name
+    columns: tuple[Slice, ...] | None
+    paths: tuple[str, ...]
+    options: LoadOptions
+
+
+@dataclass(frozen=True, slots=True)
 class Truncate:
     table: Name
 
@@ -299,8 +310,8 @@ Dml = Insert | Update | Delete | Merge | Truncate
 Ddl = CreateTable | DropRelations | RenameTable | AddColumns | CreateView | AlterView
 Inspection = ShowTables | ShowCreate | Describe | ShowViews | ShowDependencies | ExplainCreate | ExplainRefresh
 Body = (
-    Query | ExplainQuery | Dml | Ddl | Inspection | Verify | Begin | Commit | Rollback | Flush | SetOption | Optimize
-    | Vacuum
+    Query | ExplainQuery | Dml | Copy | Ddl | Inspection | Verify | Begin | Commit | Rollback | Flush | SetOption
+    | Optimize | Vacuum
 )  # fmt: skip
 
 

@@ -43,7 +43,8 @@ class Token:
         return self.kind in (Kind.WORD, Kind.SYMBOL) and self.text.upper() in words
 
 
-_SWALLOWING = {TokenType.COMMAND, TokenType.EXECUTE, TokenType.FETCH, TokenType.SHOW, TokenType.RENAME}
+SWALLOWING = {TokenType.COMMAND, TokenType.EXECUTE, TokenType.FETCH, TokenType.SHOW, TokenType.RENAME}
+"""Tokens after which sqlglot makes one string of the rest of the statement."""
 
 
 def tokenize(text: str, start: int = 0) -> list[Token]:
@@ -64,7 +65,7 @@ def _tokenize_from(text: str, start: int, tokens: list[Token]) -> int | None:
     for index, token in enumerate(raw):
         begins, ends = token.start + start, token.end + start + 1
         tokens.extend(_split(token.token_type, token.text, text, begins, ends))
-        rest = raw[index + 1 : index + 2] if token.token_type in _SWALLOWING else []
+        rest = raw[index + 1 : index + 2] if token.token_type in SWALLOWING else []
         if rest and rest[0].token_type == TokenType.STRING and _is_swallowed(text, rest[0], start):
             return ends
     return None

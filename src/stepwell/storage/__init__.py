@@ -1,10 +1,12 @@
 """Storage: DataFrames and finished batches to files and back, and Delta logs for everyone else.
 
 A `Warehouse` is the place; `write_batch` and `inspect` make files and know them; `scan_content` and `scan_changes` read
-them as the plan says; `DeltaLogs` publishes. What is content at which epoch, only the catalog knows.
+them as the plan says; `DeltaLogs` publishes; `find_files` and its neighbours look at files that others have written.
+What is content at which epoch, only the catalog knows.
 """
 
 from stepwell.storage.delta import DeltaLogs, log_state
+from stepwell.storage.outside import csv_fields, find_files, parquet_schema
 from stepwell.storage.parquet import concatenate, inspect, missing, read_batch, write_batch
 from stepwell.storage.scans import scan_changes, scan_content, scan_delta, scan_files
 from stepwell.storage.warehouse import Warehouse, write_failed
@@ -13,9 +15,12 @@ __all__ = [
     "DeltaLogs",
     "Warehouse",
     "concatenate",
+    "csv_fields",
+    "find_files",
     "inspect",
     "log_state",
     "missing",
+    "parquet_schema",
     "read_batch",
     "scan_changes",
     "scan_content",
