@@ -5,7 +5,8 @@
 
 from stepwell.database import Database, connect
 from stepwell.errors import ConflictError, StepwellError
+from stepwell.notebook import load_ipython_extension
 from stepwell.rows import Rows
 from stepwell.version import __version__
 
-__all__ = ["ConflictError", "Database", "Rows", "StepwellError", "__version__", "connect"]
+__all__ = ["ConflictError", "Database", "Rows", "StepwellError", "__version__", "connect", "load_ipython_extension"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -218,6 +219,11 @@ class Database:
             return control.look(tx).readable_epoch
 
     @property
+    def runtime(self) -> Runtime:
+        """The parts it is made of, for the command line's own use."""
+        return self._runtime
+
+    @property
     def spark(self) -> SparkSession:
         """The Spark session that this database works in."""
         return self._runtime.spark.session
@@ -255,6 +261,14 @@ class Database:
 
     def __repr__(self) -> str:
         return f"Database({self._runtime.warehouse.url!r}, {'closed' if self._closed else f'epoch {self.epoch}'})"
+
+    def _repr_html_(self) -> str:
+        """Where the warehouse stands and what is in it, for a notebook."""
+        if self._closed:
+            return "<p>a closed stepwell database</p>"
+        place = html.escape(self._runtime.warehouse.url)
+        shown = inspect(self._runtime, ShowTables())
+        return f"<p>stepwell database <code>{place}</code>, epoch {self.epoch}</p>{shown._repr_html_()}"
 
     # -- what each statement does -------------------------------------------------------------------------------------
 

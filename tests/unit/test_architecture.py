@@ -25,6 +25,7 @@ LAYERS: dict[str, set[str]] = {
     "engine": NOUNS | {"sql", "graph", "plan", "catalog", "storage"},
     "database": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine"},
     "bench": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine", "database"},
+    "notebook": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine", "database"},
     "slt": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine", "database"},
     "cli": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine", "database", "bench"},
 }

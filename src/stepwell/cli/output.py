@@ -20,7 +20,7 @@ FORMATS = ("table", "csv", "json")
 
 
 def render(result: DataFrame | Rows, format_: str) -> Iterator[str]:
-    """The lines of a result."""
+    """The lines of a result, in one of FORMATS or `expanded`: a line a column."""
     columns = list(result.columns)
     rows: Iterable[Sequence[Any]] = result.tuples() if isinstance(result, Rows) else _rows(result, format_)
     if format_ == "json":
@@ -30,6 +30,14 @@ def render(result: DataFrame | Rows, format_: str) -> Iterator[str]:
         yield _csv_line(columns)
         for row in rows:
             yield _csv_line(["" if value is None else to_text(value) for value in row])
+    elif format_ == "expanded":
+        width = max(map(len, columns), default=0)
+        count = 0
+        for count, row in enumerate(rows, start=1):
+            yield f"-[ row {count} ]-"
+            for name, value in zip(columns, row, strict=True):
+                yield f"{name.ljust(width)} | {'NULL' if value is None else to_text(value)}"
+        yield f"({count} row{'' if count == 1 else 's'})"
     else:
         shown = Rows(columns, [["NULL" if value is None else to_text(value) for value in row] for row in rows])
         yield from str(shown).splitlines()
@@ -71,7 +79,7 @@ def to_json(value: Any) -> Any:
 
 def _rows(frame: DataFrame, format_: str) -> Iterator[Sequence[Any]]:
     """A table is measured before it is printed, so it is collected; the others flow."""
-    rows = frame.collect() if format_ == "table" else frame.toLocalIterator()
+    rows = frame.collect() if format_ in ("table", "expanded") else frame.toLocalIterator()
     for row in rows:
         yield tuple(row)
 

@@ -1,36 +1,42 @@
-"""`stepwell sql`: statements from the command line, a file or standard input."""
+"""`stepwell sql`: statements from the command line, a file or standard input, or typed at a terminal."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from stepwell.cli import fail, warehouse_options
 from stepwell.cli.output import FORMATS, render
+from stepwell.cli.waiting import wait_for
 from stepwell.database import Database, connect
 from stepwell.engine import translated
 from stepwell.errors import StepwellError
 from stepwell.rows import Rows
-from stepwell.sql import parse
 from stepwell.sql.statements import Statement
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 @click.command(short_help="Run SQL statements.")
 @click.option("-c", "--command", "commands", multiple=True, metavar="SQL", help="Statements to run; may be repeated.")
 @click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="A file of statements; - is standard input.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("--dialect", type=click.Choice(["spark", "postgres"]), default="spark", show_default=True)
 @warehouse_options
 def command(
     commands: tuple[str, ...],
     files: tuple[str, ...],
     format_: str,
+    dialect: str,
     warehouse: str,
     catalog: str | None,
     spark: str | None,
 ) -> None:
-    """Run SQL statements, one after the other, and stop at the first that fails.
+    """Run SQL statements, one after the other, and stop at the first that fails; without any, open a shell.
 
     Results go to standard output: a table, CSV with a header, or one JSON object a row.
     """
@@ -40,15 +46,19 @@ def command(
             texts.append(sys.stdin.read() if file == "-" else Path(file).read_text())
         except OSError as error:
             raise click.UsageError(f'cannot read "{file}": {error.strerror}') from error
-    if not texts:
-        if sys.stdin.isatty():
-            raise click.UsageError("give statements with -c, or a file with -f")
+    interactive = not texts and sys.stdin.isatty()
+    if not texts and not interactive:
         texts.append(sys.stdin.read())
     try:
-        statements = [statement for text in texts for statement in parse(text)]
-        with connect(warehouse, catalog=catalog, spark=spark) as database:
+        with connect(warehouse, catalog=catalog, spark=spark, dialect=dialect) as database:
+            if interactive:
+                from stepwell.cli.shell import Shell, make_reader  # which is nobody else's to wait for
+
+                Shell(database, make_reader(database)).run()
+                return
+            statements = [statement for text in texts for statement in database.parse(text)]
             for statement in statements:
-                run(database, statement, format_)
+                wait_for(database, lambda statement=statement: run(database, statement, format_))  # type: ignore[misc]
     except (StepwellError, KeyboardInterrupt) as error:
         fail(error)
     except Exception as error:  # a bug: say so without a traceback, which --debug shows
@@ -57,22 +67,27 @@ def command(
 
 def run(database: Database, statement: Statement, format_: str) -> None:
     """Run one statement; its rows to standard output, what it did to standard error."""
-    result = database.execute(statement)
-    if isinstance(result, Rows) and result.columns == ["inserted", "retracted", "epoch"]:
-        inserted, retracted, epoch = result.tuples()[0]
-        where = f", epoch {epoch}" if epoch is not None else ""
-        click.echo(f"{_word(statement)}: {inserted} inserted, {retracted} retracted{where}", err=True)
-    elif isinstance(result, Rows) and result.columns == ["name", "statement"] and format_ == "table":
+    result, said = answer(database, statement)
+    if isinstance(result, Rows) and result.columns == ["name", "statement"] and format_ == "table":
         click.echo(result.tuples()[0][1])
-    elif isinstance(result, Rows) and not result.columns:
-        click.echo(_word(statement), err=True)
-    else:
+    elif result is not None:
         with translated():
             for line in render(result, format_):
                 click.echo(line)
-        for note in result.notes if isinstance(result, Rows) else ():
-            click.echo(note, err=True)
+    for line in said:
+        click.echo(line, err=True)
 
 
-def _word(statement: Statement) -> str:
-    return statement.slice.text.split(None, 1)[0].rstrip(";").upper()
+def answer(database: Database, statement: Statement) -> tuple[DataFrame | Rows | None, list[str]]:
+    """The rows that a statement answers with, if any, and what else there is to say of it."""
+    result = database.execute(statement)
+    if not isinstance(result, Rows):
+        return result, []
+    word = statement.slice.text.split(None, 1)[0].rstrip(";").upper()
+    if not result.columns:
+        return None, [word, *result.notes]
+    if result.columns[:3] != ["inserted", "retracted", "epoch"]:
+        return result, result.notes
+    inserted, retracted, epoch, *_ = result.tuples()[0]
+    where = f", epoch {epoch}" if epoch is not None else ""
+    return None, [f"{word}: {inserted} inserted, {retracted} retracted{where}", *result.notes]

@@ -44,6 +44,7 @@ class Leader:
         self._wanted: int = 0
         self._readable: int = 0
         self._failure: BaseException | None = None
+        self._seen: tuple[leases.Lease, float] | None = None
         self._thread: threading.Thread | None = None
         self._heart: threading.Thread | None = None
         self._compacting = threading.Thread(target=lambda: None)
@@ -159,7 +160,7 @@ class Leader:
             now = self._runtime.clock.now()
             with self._runtime.catalog.write() as tx:
                 current = leases.look(tx)
-                free = current.holder is None or current.expires_at <= now or not _is_alive(current.holder)
+                free = self._is_free(current, now)
                 term = leases.take(tx, current, self._holder, now + LEASE) if free else None
             if term is None:
                 return False
@@ -169,6 +170,15 @@ class Leader:
             self._thread.start()
             self._heart.start()
             return True
+
+    def _is_free(self, lease: leases.Lease, now: int) -> bool:
+        """Whether nobody leads: the lease was given back, is over, or its holder is dead or has long been silent."""
+        if lease.holder is None or lease.expires_at <= now or not _is_alive(lease.holder):
+            return True
+        if self._seen is None or self._seen[0] != lease:
+            self._seen = lease, time.monotonic()
+        # By the holder's clock it may run for hours yet; that it stands still for so long, our own clock tells.
+        return time.monotonic() - self._seen[1] > LEASE / 1_000_000
 
     def _loop(self, term: int) -> None:
         recovered = False
@@ -265,7 +275,8 @@ class Leader:
                 return
             try:
                 with self._runtime.catalog.write() as tx:
-                    kept = leases.renew(tx, term, self._runtime.clock.now() + LEASE)
+                    before = leases.look(tx).expires_at  # and never the same again: a lease that changes is alive
+                    kept = leases.renew(tx, term, max(self._runtime.clock.now() + LEASE, before + 1))
             except StepwellError as error:  # a busy catalog: beat again before the lease is over
                 self._runtime.notes.append(f"the lease could not be renewed: {error.message}")
                 continue

@@ -1,0 +1,101 @@
+"""Waiting for a statement: it runs in a thread of its own, so that Ctrl-C is heard at once and progress can be shown.
+
+Ctrl-C asks the database to cancel, and goes on asking until the statement has ended: between two Spark jobs there is
+nothing to cancel. A third Ctrl-C gives up waiting.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from stepwell.database import Database
+
+T = TypeVar("T")
+
+PATIENCE = 2.0
+"""Seconds before somebody at a terminal is told what is going on."""
+
+_GIVE_UP = 3
+_SIGNS = "|/-\\"
+
+
+def wait_for(database: Database, action: Callable[[], T]) -> T:
+    """What `action` returns, or what it raises; KeyboardInterrupt cancels it first."""
+    results: list[T] = []
+    failures: list[BaseException] = []
+    done = threading.Event()  # and no join(): interrupted, it may take a running thread for one that has ended
+
+    def run() -> None:
+        try:
+            results.append(action())
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            done.set()
+
+    worker = threading.Thread(target=run, name="stepwell-statement", daemon=True)
+    spinner = _Spinner(database) if sys.stderr.isatty() else None
+    presses, cancelled_at = 0, 0.0
+    worker.start()
+    try:
+        while not done.is_set():
+            try:
+                done.wait(0.1)
+            except KeyboardInterrupt:
+                presses += 1
+                if presses >= _GIVE_UP:
+                    raise
+            if presses and not done.is_set() and time.monotonic() - cancelled_at > 0.5:
+                cancelled_at = time.monotonic()
+                # not here: a call to Spark may swallow the next Ctrl-C
+                threading.Thread(target=database.cancel, daemon=True).start()
+    finally:
+        if spinner:
+            spinner.stop()
+    if failures:
+        raise failures[0]
+    return results[0]
+
+
+class _Spinner:
+    """A line on standard error that says what the database is at, while it takes long."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="stepwell-spinner", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._done.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        if self._done.wait(PATIENCE):
+            return
+        turn = 0
+        while not self._done.is_set():
+            line = describe(self._database, time.monotonic() - began)
+            sys.stderr.write(f"\r\x1b[K{_SIGNS[turn % len(_SIGNS)]} {line}")
+            sys.stderr.flush()
+            turn += 1
+            self._done.wait(0.2)
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+
+def describe(database: Database, elapsed: float) -> str:
+    """What a database is at, in one line."""
+    progress = database.progress
+    parts = [progress.what or "working"]
+    if progress.rows:
+        parts.append(f"{progress.rows:,} rows")
+    if progress.tasks:
+        parts.append(f"{progress.tasks_done} of {progress.tasks} Spark tasks")
+    parts.append(f"{elapsed:.0f} s")
+    return " · ".join(parts)[:78]
