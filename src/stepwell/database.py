@@ -65,7 +65,7 @@ from stepwell.files import HIDDEN_PREFIX, total
 from stepwell.loads import Format, LoadOptions
 from stepwell.relations import Definition, Relation, RelationKind
 from stepwell.rows import Rows
-from stepwell.sql import Dialect, parse, to_spark
+from stepwell.sql import Dialect, parse
 from stepwell.sql.statements import (
     AddColumns,
     AlterView,
@@ -152,7 +152,7 @@ class Database:
 
     def parse(self, text: str) -> list[Statement]:
         """The statements of `text`, in the dialect that this database was opened with."""
-        return parse(to_spark(text, self._dialect))
+        return parse(text, self._dialect)
 
     def execute(self, statement: Statement) -> DataFrame | Rows:
         """Run one parsed statement."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,39 @@ def test_a_scenario_comes_out_as_it_says(path: Path, db: stepwell.Database) -> N
     outcome = run_file(path, db)
     assert outcome.failures == []
     assert outcome.ran > 0
+
+
+@pytest.mark.parametrize("path", sorted(SCENARIOS.glob("postgres/*.slt")), ids=lambda path: path.stem)
+def test_a_scenario_in_postgresqls_dialect_comes_out_as_it_says(path: Path, tmp_path: Path) -> None:
+    with stepwell.connect(tmp_path / "warehouse", dialect="postgres") as db:
+        outcome = run_file(path, db)
+    assert outcome.failures == []
+    assert outcome.ran > 0
+
+
+def test_the_runner_counts_and_says_what_failed(tmp_path: Path) -> None:
+    """As a program: a line for each record that fails, totals, exit 1 on failures."""
+    good = tmp_path / "good.slt"
+    good.write_text("statement ok\ncreate table t (a varchar)\n\nquery T\nselect name from stepwell.tables\n----\nt\n")
+    bad = scenario(tmp_path, "query T\nselect name from stepwell.tables\n----\nu\n")
+    broken = tmp_path / "broken.slt"
+    broken.write_text("statement perhaps\nselect 1\n")
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "stepwell.slt", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    passed = run(str(good), "--dialect", "postgres")
+    assert (passed.returncode, passed.stdout) == (0, "2 passed, 0 failed\n")
+    failed = run(str(good), str(bad), str(broken), "--dialect", "postgres")
+    assert failed.returncode == 1
+    assert failed.stdout.splitlines() == [
+        f"{bad}:1: 0 rows instead of 1: expected 'u'",
+        f'{broken}:1: a statement is ok, error or count, not "perhaps"',
+        "2 passed, 2 failed",
+    ]
+    assert run(str(tmp_path / "missing.slt")).returncode == 1
+    assert run().returncode == 2
 
 
 def scenario(folder: Path, text: str) -> Path:

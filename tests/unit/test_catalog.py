@@ -12,7 +12,19 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
 from servers import PostgresServer
-from stepwell.catalog import Catalog, barriers, control, files, leases, open_catalog, pins, relations, settings, writes
+from stepwell.catalog import (
+    Catalog,
+    barriers,
+    control,
+    files,
+    leases,
+    loads,
+    open_catalog,
+    pins,
+    relations,
+    settings,
+    writes,
+)
 from stepwell.catalog.barriers import Consolidated
 from stepwell.catalog.migrate import newest_revision
 from stepwell.catalog.schema import metadata
@@ -27,6 +39,7 @@ from stepwell.errors import (
     WarehouseError,
 )
 from stepwell.files import FileStatistics, NewFile, Store
+from stepwell.loads import Label
 from stepwell.plan import Publication
 from stepwell.relations import Chunking, Column, Definition, Relation, WatermarkRule
 from stepwell.types import BIGINT, INT, STRING, TIMESTAMP
@@ -438,3 +451,28 @@ def test_a_transaction_that_stands_still_is_ended_and_blocks_nobody(postgres: Po
         leases.check(tx, term)
     sleeper.close()
     other.close()
+
+
+def test_a_label_is_recorded_with_its_load_and_only_once(catalog: Catalog) -> None:
+    relation = create(catalog)
+    write = RelationWrite(relation.id, (new_file("a"),), labels=(Label("load-7", "d", 2, 5),))
+    with catalog.write() as tx:
+        receipt = writes.acknowledge(tx, Write((write,)), now=7, wants_barrier=False)
+    with pytest.raises(ConflictError, match="load-7"), catalog.write() as tx:
+        writes.acknowledge(tx, Write((write,)), now=8, wants_barrier=False)
+    with catalog.read() as tx:
+        [load] = loads.get_all(tx)
+        assert loads.find(tx, "load-7") == load
+        assert loads.find(tx, "load-8") is None
+        assert control.look(tx).last_position == receipt.position  # nothing of the second was kept
+    assert (load.label, load.relation, load.epoch, load.at) == (write.labels[0], relation.id, receipt.epoch, 7)
+
+
+def test_a_process_that_an_upgrade_has_overtaken_stops_before_it_writes(catalog: Catalog) -> None:
+    relation = create(catalog)
+    with catalog.write() as tx:
+        tx.execute(sa.text("UPDATE control SET format = 99, program = '9.9'"))
+    with pytest.raises(CatalogVersionError, match=r"belongs to stepwell 9\.9 now"):
+        insert(catalog, relation, "a")
+    with pytest.raises(CatalogVersionError), catalog.read() as tx:
+        control.look(tx)

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from stepwell.definitions import create_statement
 from stepwell.epochs import Epoch
 from stepwell.errors import StepwellError
+from stepwell.loads import Format, LoadOptions, OnError
 from stepwell.relations import Chunking, Column, Definition, Relation, WatermarkRule
 from stepwell.sql import parse
 from stepwell.sql.statements import (
     AddColumns,
     Begin,
     Commit,
+    Copy,
     CreateTable,
     Delete,
     Describe,
@@ -245,3 +247,38 @@ def test_any_text_gives_statements_or_an_error_of_ours(text: str) -> None:
         parse(text)
     except StepwellError as error:
         str(error)
+
+
+def test_copy_has_paths_columns_and_options() -> None:
+    [statement] = parse(
+        "COPY t (a, `b c`) FROM 'x.csv', 'y.csv' WITH (FORMAT csv, header = false, DELIMITER ';', LABEL 'l-1', on_error skip)"
+    )
+    copy = statement.body
+    assert isinstance(copy, Copy)
+    assert copy.paths == ("x.csv", "y.csv")
+    assert [column.unquoted for column in copy.columns or ()] == ["a", "b c"]
+    assert copy.options == LoadOptions(Format.CSV, "l-1", OnError.SKIP, header=False, delimiter=";")
+    [bare] = parse("COPY t FROM 'x' (multiline)")
+    assert isinstance(bare.body, Copy)
+    assert bare.body.options == LoadOptions(multiline=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("COPY t FROM x", "expected a path in quotes"),
+        ("COPY t", "expected FROM"),
+        ("COPY t FROM 'x' (FORMAT orc)", "format is parquet or csv or json"),
+        ("COPY t FROM 'x' (frmat csv)", 'Did you mean "format"?'),
+        ("COPY t FROM 'x' (delimiter ';;')", "one character"),
+        ("COPY t FROM 'x' (label '')", "cannot be empty"),
+        ("COPY t FROM 'x' (label 7)", "takes a string"),
+        ("COPY t FROM 'x' (header maybe)", "true or false"),
+        ("COPY t FROM 'x' (on_error ignore)", "on_error is abort or skip"),
+        ("COPY t FROM 'x' (format csv) y", "expected the end"),
+    ],
+)
+def test_a_wrong_copy_is_refused(text: str, message: str) -> None:
+    with pytest.raises(StepwellError) as caught:
+        parse(text)
+    assert message in str(caught.value)

@@ -15,6 +15,7 @@ from stepwell.database import Database, connect
 from stepwell.engine import translated
 from stepwell.errors import StepwellError
 from stepwell.rows import Rows
+from stepwell.sql import Dialect, parse
 from stepwell.sql.statements import Statement
 
 if TYPE_CHECKING:
@@ -50,13 +51,13 @@ def command(
     if not texts and not interactive:
         texts.append(sys.stdin.read())
     try:
+        statements = [statement for text in texts for statement in parse(text, Dialect(dialect))]
         with connect(warehouse, catalog=catalog, spark=spark, dialect=dialect) as database:
             if interactive:
                 from stepwell.cli.shell import Shell, make_reader  # which is nobody else's to wait for
 
                 Shell(database, make_reader(database)).run()
                 return
-            statements = [statement for text in texts for statement in database.parse(text)]
             for statement in statements:
                 wait_for(database, lambda statement=statement: run(database, statement, format_))  # type: ignore[misc]
     except (StepwellError, KeyboardInterrupt) as error:

@@ -71,7 +71,7 @@ class Loading:
         for file in self.files:
             if self.files.count(file) > 1:
                 raise InvalidSettingError(f'"{file.path}" is named twice')
-        self.format = copy.options.format or _format_by_name(self.files[0])
+        self.format = copy.options.format or _format_by_names(self.files)
         self.skipped = 0
         """How many lines the last run could not read."""
         if self.format == Format.PARQUET and copy.options.on_error == OnError.SKIP:
@@ -316,6 +316,14 @@ def _naming(file: OutsideFile) -> Iterator[None]:
     except StepwellError as error:
         error.detail = f'In "{file.path}".' + (f" {error.detail}" if error.detail else "")
         raise
+
+
+def _format_by_names(files: Sequence[OutsideFile]) -> Format:
+    formats = {_format_by_name(file): file for file in files}
+    if len(formats) > 1:
+        paths = " and ".join(f'"{file.path}"' for file in formats.values())
+        raise InvalidSettingError("these files are of several formats", detail=paths, hint="Load one after the other.")
+    return next(iter(formats))
 
 
 def _format_by_name(file: OutsideFile) -> Format:

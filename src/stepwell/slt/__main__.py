@@ -29,7 +29,8 @@ def main(files: tuple[Path, ...], rewriting: bool, labels: tuple[str, ...], dial
             try:
                 outcome = run_file(path, database, labels=frozenset({"stepwell", dialect, *labels}))
             except StepwellError as error:
-                click.echo(f"{path}: {error.message}")
+                click.echo(error.message if error.message.startswith(str(path)) else f"{path}: {error.message}")
+                ran += 1
                 failed += 1
                 continue
         ran += outcome.ran

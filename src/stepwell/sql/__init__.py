@@ -1,12 +1,12 @@
 """SQL: from text to statements.
 
 `parse` reads the statements of a text; `find_references` tells which relations a query names and where; a `Composition`
-puts a text for Spark together from slices of the user's. Spark itself judges queries, and nothing here rewrites one but
-`to_spark`, for texts in another dialect.
+puts a text for Spark together from slices of the user's. Spark itself judges queries, and nothing here rewrites one,
+unless it is written in another dialect.
 """
 
 from stepwell.sql.composition import Composition
-from stepwell.sql.dialects import Dialect, to_spark
+from stepwell.sql.dialects import Dialect
 from stepwell.sql.parser import parse, split
 from stepwell.sql.references import (
     EXPRESSION,
@@ -32,5 +32,4 @@ __all__ = [
     "forbidden_function",
     "parse",
     "split",
-    "to_spark",
 ]

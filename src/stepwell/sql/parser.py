@@ -7,6 +7,7 @@ from collections.abc import Callable
 from stepwell.errors import Place, SqlSyntaxError, nearest
 from stepwell.sql import changes, copying, tables, views
 from stepwell.sql.cursor import Cursor
+from stepwell.sql.dialects import Dialect, to_spark
 from stepwell.sql.statements import (
     Begin,
     Body,
@@ -33,8 +34,9 @@ from stepwell.sql.statements import (
 from stepwell.sql.tokens import Kind, Token, tokenize
 
 
-def parse(text: str) -> list[Statement]:
+def parse(text: str, dialect: Dialect = Dialect.SPARK) -> list[Statement]:
     """The statements of `text`, separated by semicolons; comments and empty statements are nothing."""
+    text = to_spark(text, dialect)
     return [_parse_statement(text, tokens) for tokens in split(text)]
 
 

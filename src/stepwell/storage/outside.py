@@ -62,10 +62,13 @@ def csv_fields(file: OutsideFile, options: LoadOptions, line: str | None = None)
         try:
             with files.open_input_stream(path) as stream:  # unpacked by the name's ending, as Spark does
                 head = stream.read(1 << 20) or b""
-            line = head.decode("utf-8-sig").split("\n", 1)[0].rstrip("\r")
+            line = head.split(b"\n", 1)[0].decode("utf-8-sig").rstrip("\r")
         except (OSError, UnicodeDecodeError) as error:
             raise DataFileError(f'"{file.path}" cannot be read as CSV', detail=str(error)) from error
-    return next(csv.reader([line], delimiter=options.delimiter, quotechar=options.quote), [])
+    try:
+        return next(csv.reader([line], delimiter=options.delimiter, quotechar=options.quote), [])
+    except csv.Error as error:
+        raise DataFileError(f'"{file.path}" cannot be read as CSV', detail=str(error)) from error
 
 
 def _opened(url: str) -> tuple[fs.FileSystem, str, str]:
