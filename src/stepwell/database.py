@@ -141,7 +141,7 @@ class Database:
 
     def sql(self, text: str) -> DataFrame | Rows:
         """Run the statements of `text`, one after the other, and answer with the result of the last."""
-        self._require_open()
+        self._begin()
         statements = self.parse(text)
         if not statements:
             raise SqlSyntaxError("there is no statement in this text")
@@ -156,10 +156,10 @@ class Database:
 
     def execute(self, statement: Statement) -> DataFrame | Rows:
         """Run one parsed statement."""
-        self._require_open()
-        self._runtime.cancelling.clear()
+        self._begin()
         try:
-            return self._run(statement.body)
+            with self._runtime.doing(f"running {statement.slice.text.split(None, 1)[0].upper()}"):
+                return self._run(statement.body)
         except StepwellError as error:
             if _is_one_line(statement):
                 error.at(statement.slice.place)
@@ -167,7 +167,7 @@ class Database:
 
     def insert(self, table: str, data: Any) -> Rows:
         """Insert an Arrow table, a pandas or Spark DataFrame, or rows (tuples, dicts); columns match by name."""
-        self._require_open()
+        self._begin()
         return self._write(stage_data(self._runtime, table.removeprefix("main."), data))
 
     def insert_parquet(
@@ -178,7 +178,7 @@ class Database:
         A path is a file, a folder or a pattern. The files are read and left alone. With a `label` a load happens once,
         however often it is asked for.
         """
-        self._require_open()
+        self._begin()
         given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         name = Name((table.removeprefix("main."),), Slice(table, 0, len(table)))
         options = LoadOptions(format=Format.PARQUET, label=label)
@@ -208,7 +208,7 @@ class Database:
 
     def flush(self) -> Epoch:
         """Wait until everything written so far can be read; the epoch that can be read then."""
-        self._require_open()
+        self._begin()
         self._leader.flush()
         return self.epoch
 
@@ -353,7 +353,8 @@ class Database:
             raise LabelError(f'the label "{copy.options.label}" is used in this transaction already')
         try:
             inserted, retracted, epoch = self._write(loading).tuples()[0]
-            notes = [f"{loading.skipped} lines could not be read and were left out"] if loading.skipped else []
+            lines = "1 line" if loading.skipped == 1 else f"{loading.skipped} lines"
+            notes = [f"left out {lines} that could not be read"] if loading.skipped else []
         except AlreadyLoadedError as error:
             inserted, retracted, epoch, notes = 0, 0, None, [error.message]
         columns = ["inserted", "retracted", "epoch", "files", "skipped"]
@@ -364,10 +365,12 @@ class Database:
         if write.is_empty:
             self._return_rows(parts)
             return self._written(shown, None)
-        if self._runtime.cancelling.is_set():
+        try:
+            self._runtime.require_wanted()
+        except CancelledError:
             for part in parts:
                 discard(self._runtime, part)
-            raise CancelledError("the statement was cancelled", detail="Nothing of it was applied.")
+            raise
         failpoint("acknowledge.before")
         wants_barrier = not self._setting("barrier_interval")
         try:
@@ -538,6 +541,11 @@ class Database:
         if self._transaction is None:
             raise TransactionStateError("no transaction is open", hint="BEGIN one first.", sqlstate="25P01")
         return self._transaction
+
+    def _begin(self) -> None:
+        """Before anything is done: what was cancelled is over."""
+        self._require_open()
+        self._runtime.cancelling.clear()
 
     def _require_open(self) -> None:
         if self._closed:

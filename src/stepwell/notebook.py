@@ -37,10 +37,14 @@ def run_cell(variables: dict[str, Any], line: str, cell: str) -> Rows:
     """Run a cell, and give back what to show of its answer."""
     words = line.split()
     limit = LIMIT
-    if words[:1] == ["--limit"]:
-        if len(words) < 2 or not words[1].isdigit():
+    if "--limit" in words:
+        at = words.index("--limit")
+        if not "".join(words[at + 1 : at + 2]).isdigit():
             raise StepwellError("--limit takes a number of rows", sqlstate="42601")
-        limit, words = int(words[1]), words[2:]
+        limit = int(words[at + 1])
+        del words[at : at + 2]
+    if len(words) > 1:
+        raise StepwellError(f'"{line}" is more than the name of a variable', sqlstate="42601")
     name = words[0] if words else "db"
     database = variables.get(name)
     if not isinstance(database, Database):

@@ -67,6 +67,10 @@ class Rows:
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if self.columns else ""
         return table + notes
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """The rows as text, for IPython in a terminal."""
+        printer.text(str(self) if self.columns else repr(self))
+
     def __repr__(self) -> str:
         return f"Rows({', '.join(self.columns)}; {len(self._rows)} rows)"
 

@@ -131,7 +131,7 @@ def test_bad_lines_can_be_left_out_and_are_counted(db: stepwell.Database, tmp_pa
     assert (inserted, retracted, files, skipped) == (18, 0, 18, 36)
     result = db.sql(f"COPY t FROM '{tmp_path}/00.csv' (ON_ERROR skip)")
     assert isinstance(result, stepwell.Rows)
-    assert result.notes == ["2 lines could not be read and were left out"]
+    assert result.notes == ["left out 2 lines that could not be read"]
 
 
 def test_a_label_loads_once(db: stepwell.Database, tmp_path: Path) -> None:
@@ -286,6 +286,22 @@ def test_what_is_loaded_reaches_the_views(db: stepwell.Database, tmp_path: Path)
     csv_file(tmp_path / "a.csv", [(1, "a"), (2, "a"), (3, "b")])
     db.sql(f"COPY t FROM '{tmp_path}/a.csv'")
     assert sorted(answer(db, "SELECT * FROM counts")) == [("a", 2), ("b", 1)]
+
+
+def test_fields_of_json_are_matched_without_case(db: stepwell.Database, tmp_path: Path) -> None:
+    db.sql("CREATE TABLE t (k BIGINT, v STRING)")
+    (tmp_path / "a.json").write_text('{"K": 1, "V": "a", "other": 2}\n{"K": 2}\n')
+    db.sql(f"COPY t FROM '{tmp_path}/a.json'")
+    assert arrived(db, "t") == [(1, "a"), (2, None)]
+
+
+def test_cancelling_nothing_harms_nothing(db: stepwell.Database) -> None:
+    db.sql("CREATE TABLE t (k BIGINT)")
+    db.cancel()
+    db.insert("t", [(1,)])
+    db.cancel()
+    assert db.flush() == db.epoch
+    assert answer(db, "SELECT k FROM t") == [(1,)]
 
 
 def test_cancel_stops_a_load_and_nothing_is_applied(db: stepwell.Database, tmp_path: Path) -> None:

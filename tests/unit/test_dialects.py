@@ -20,6 +20,9 @@ CARRIED = {
     'show create "m v"': "SHOW create `m v`",
     "explain select 1::int8 as x": "EXPLAIN SELECT CAST(1 AS BIGINT) AS x",
     "create materialized view m as select a::text as b from t": "create materialized view m as SELECT CAST(a AS STRING) AS b FROM t",
+    'alter table t add column "A b" numeric': "alter table t add column `A b` DECIMAL(38, 18)",
+    "alter table t add columns (a text, b int8)": "alter table t add columns ( a STRING , b BIGINT )",
+    "alter table t rename to u": "alter table t rename to u",
     "copy t from 'a.csv' (format csv)": "copy t from 'a.csv' (format csv)",
 }
 
@@ -66,6 +69,10 @@ def test_what_is_ours_in_a_create_table_stays() -> None:
         ("create table t (a serial)", 'type "SERIAL" does not exist'),
         ("select a::time from t", "TIME has no counterpart"),
         ("select 'open", "cannot be read"),
+        ("insert into t values (1) returning (id)", "there is no RETURNING"),
+        ("insert into t values (1) on conflict do nothing", "there is no ON CONFLICT"),
+        ("select percentile_cont(0.5) within group (order by x) from t", "there is no percentile_cont"),
+        ("select a from t order by a fetch first 3 rows with ties", "there is no WITH TIES"),
         ("nonsense 1", "does not begin a statement"),
     ],
 )

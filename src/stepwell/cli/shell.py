@@ -97,6 +97,8 @@ class Shell:
         result, said = answer(self._database, statement)
         if result is None:
             return said
+        if isinstance(result, Rows) and result.columns == ["name", "statement"]:
+            return [*result.tuples()[0][1].splitlines(), *said]
         if not isinstance(result, Rows):
             with translated():
                 result = Rows(result.columns, [tuple(row) for row in result.limit(MOST_ROWS + 1).collect()])

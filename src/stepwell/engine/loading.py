@@ -41,7 +41,7 @@ from stepwell.files import total
 from stepwell.loads import Format, OnError, OutsideFile, label_of
 from stepwell.relations import Column, Relation
 from stepwell.sql.statements import Copy
-from stepwell.storage import csv_fields, find_files, parquet_schema
+from stepwell.storage import csv_fields, find_files, json_fields, parquet_schema
 from stepwell.storage.types import to_spark
 from stepwell.types import Array, Map, Struct, quote
 from stepwell.writes import RelationWrite
@@ -86,6 +86,7 @@ class Loading:
         columns = None if self._copy.columns is None else named_columns(relation, self._copy.columns)
         with self._runtime.doing(f"loading {len(self.files)} file{'' if len(self.files) == 1 else 's'}"):
             try:
+                self._runtime.require_wanted()
                 with translated():
                     if self.format == Format.PARQUET:
                         write = self._stage_parquet(snapshot, relation, columns)
@@ -188,7 +189,8 @@ class Loading:
         options = self._copy.options
         if self.format == Format.JSON:
             filled = columns or list(relation.columns)
-            names = [each.name for each in filled]
+            spelt = {name.lower(): name for name in json_fields(file)}  # Spark takes them by the letter
+            names = [spelt.get(each.name.lower(), each.name) for each in filled]
         elif options.header:
             names = csv_fields(file, options)
             filled = _matched(relation, names, columns)
@@ -279,7 +281,7 @@ def _require_new(runtime: Runtime, relation: Relation, label: str, digest: str) 
         into = "another table" if known.relation != relation.id else "other files"
         raise LabelError(
             f'the label "{label}" was used for {into}',
-            detail=f"It named a load of {known.label.files} files, {known.label.rows} rows, in epoch {known.epoch}.",
+            detail=f"Files and rows of that load, in epoch {known.epoch}: {known.label.files} and {known.label.rows}.",
             hint="Give this load a label of its own.",
         )
     raise AlreadyLoadedError(f'the load "{label}" is there already, since epoch {known.epoch}')

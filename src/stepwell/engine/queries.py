@@ -71,6 +71,7 @@ class Binding:
 
     def run(self, composition: Composition) -> DataFrame:
         """Let Spark analyze the text; nothing is computed yet."""
+        self._runtime.require_wanted()
         with translated(composition):
             return self._runtime.spark.session.sql(composition.text)
 

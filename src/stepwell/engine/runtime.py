@@ -13,6 +13,7 @@ from typing import Any
 from stepwell.catalog import Catalog
 from stepwell.clock import Clock
 from stepwell.engine.session import Spark
+from stepwell.errors import CancelledError
 from stepwell.storage import DeltaLogs, Warehouse
 
 
@@ -45,6 +46,11 @@ class Runtime:
     def attempt(self) -> str:
         """A name for files that no other attempt has: a crash and its retry never meet."""
         return uuid.uuid4().hex[:20]
+
+    def require_wanted(self) -> None:
+        """Stop here if the statement was cancelled: between two jobs there is nothing of Spark's to interrupt."""
+        if self.cancelling.is_set():
+            raise CancelledError("the statement was cancelled", detail="Nothing of it was applied.")
 
     @contextmanager
     def doing(self, what: str) -> Iterator[None]:

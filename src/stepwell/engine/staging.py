@@ -102,6 +102,7 @@ def stage(
     read_at: Position | None,
 ) -> RelationWrite:
     """Compute and write `delta`: the relation's columns, `_sw_id`, `_sw_ver` and, unless all are inserts, `_diff`."""
+    runtime.require_wanted()
     delta = _without_nulls(relation, delta)
     if reads <= SMALL_BYTES:
         try:

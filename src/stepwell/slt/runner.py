@@ -166,7 +166,7 @@ class _Player:
 def _touched(result: Any) -> int | None:
     if not isinstance(result, Rows) or result.columns[:2] != ["inserted", "retracted"]:
         return None
-    inserted, retracted, _ = result.tuples()[0]
+    inserted, retracted, *_ = result.tuples()[0]
     return max(int(inserted), int(retracted))
 
 

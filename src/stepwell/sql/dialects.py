@@ -72,8 +72,8 @@ def _statement(text: str, tokens: list[Token]) -> str:
         return f"{words[0]} {to_spark(rest, Dialect.POSTGRES)}"
     if words[0] in _QUERY or words[0] in _CHANGE:
         return _carried_over(text, tokens)
-    if words[0] == "CREATE" and "TABLE" in words[1:3]:
-        return _create_table(text, tokens)
+    if words[0] in ("CREATE", "ALTER") and "TABLE" in words[1:3]:
+        return _table(text, tokens)
     if words[0] == "CREATE" and "AS" in words:
         starts = words.index("AS") + 1
         if starts < len(words) and words[starts] in _QUERY:
@@ -86,6 +86,7 @@ def _carried_over(text: str, tokens: list[Token]) -> str:
     start, end = tokens[0].start, tokens[-1].end + 1
     try:
         tree = sqlglot.parse_one(text[start:end], read="postgres")
+        _refuse(tree, Place(text, start, end))
         for kind in tree.find_all(exp.DataType):
             if kind.this == exp.DataType.Type.DECIMAL and not kind.expressions:
                 kind.replace(exp.DataType.build(_NUMERIC, dialect="spark"))
@@ -102,14 +103,28 @@ def _carried_over(text: str, tokens: list[Token]) -> str:
         ) from error
 
 
-def _create_table(text: str, tokens: list[Token]) -> str:
-    """CREATE TABLE with the types of its columns rewritten; all else as it is."""
+def _refuse(tree: exp.Expr, place: Place) -> None:
+    """What sqlglot would carry over into something else."""
+    options = [fetch.args.get("limit_options") for fetch in tree.find_all(exp.Fetch)]
+    for what, found in (
+        ("RETURNING", tree.find(exp.Returning)),
+        ("ON CONFLICT", tree.find(exp.OnConflict)),
+        ("percentile_cont: write percentile(x, 0.5)", tree.find(exp.PercentileCont)),
+        ("WITH TIES", any(each is not None and each.args.get("with_ties") for each in options)),
+    ):
+        if found:
+            raise errors.UnsupportedError(f"there is no {what}", place=place)
+
+
+def _table(text: str, tokens: list[Token]) -> str:
+    """CREATE or ALTER TABLE with the types of its columns rewritten; all else as it is."""
     pieces: list[str] = []
     depth, index, at_definition = 0, 0, False
+    alters = tokens[0].text.upper() == "ALTER"
     while index < len(tokens):
         token = tokens[index]
         word = token.text.upper()
-        if at_definition and depth == 1 and word not in _NO_COLUMN:
+        if at_definition and word not in _NO_COLUMN:
             pieces.append(_requoted(text, [token]))
             index += 1
             end = index
@@ -125,10 +140,15 @@ def _create_table(text: str, tokens: list[Token]) -> str:
             index, at_definition = end, False
             continue
         depth += {"(": 1, ")": -1}.get(token.text, 0)
-        at_definition = (token.text == "(" and depth == 1) or (token.text == "," and depth == 1)
+        added = alters and depth == 0 and word in ("COLUMN", "COLUMNS") and _next(tokens, index) != "("
+        at_definition = added or (token.text in ("(", ",") and depth == 1)
         pieces.append(_requoted(text, [token]))
         index += 1
     return " ".join(pieces)
+
+
+def _next(tokens: list[Token], index: int) -> str:
+    return tokens[index + 1].text if index + 1 < len(tokens) else ""
 
 
 def _type(text: str, tokens: list[Token]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import fnmatch
+import json
 import os
 
 import pyarrow as pa
@@ -69,6 +70,19 @@ def csv_fields(file: OutsideFile, options: LoadOptions, line: str | None = None)
         return next(csv.reader([line], delimiter=options.delimiter, quotechar=options.quote), [])
     except csv.Error as error:
         raise DataFileError(f'"{file.path}" cannot be read as CSV', detail=str(error)) from error
+
+
+def json_fields(file: OutsideFile) -> list[str]:
+    """The names in the first object of a file of JSON, as it spells them; none if that cannot be told."""
+    files, _, path = _opened(file.path)
+    try:
+        with files.open_input_stream(path) as stream:
+            head = (stream.read(1 << 20) or b"").decode("utf-8-sig", "ignore").lstrip()
+        first, _ = json.JSONDecoder().raw_decode(head)
+    except (OSError, ValueError):
+        return []  # Spark will say what is wrong with it
+    first = first[0] if isinstance(first, list) and first else first
+    return list(first) if isinstance(first, dict) else []
 
 
 def _opened(url: str) -> tuple[fs.FileSystem, str, str]:
