@@ -31,7 +31,14 @@ def db(tmp_path: Path) -> Iterator[stepwell.Database]:
         yield database
 
 
-SLOW = ("test_views.py", "test_view_statements.py", "test_graphs.py", "test_many_processes.py", "test_view_kills.py")
+SLOW = (
+    "test_breadth.py",
+    "test_views.py",
+    "test_view_statements.py",
+    "test_graphs.py",
+    "test_many_processes.py",
+    "test_view_kills.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -27,10 +27,10 @@ from stepwell.errors import (
     UnsupportedError,
 )
 from stepwell.files import DIFF, EPOCH, HIDDEN_PREFIX, ROW_ID
-from stepwell.plan.blocks import Block, Group, Plan, Rows, Select, UnionAll, Whole
+from stepwell.plan.blocks import Block, Group, Partitioned, Plan, Rows, Select, UnionAll, Whole
 from stepwell.plan.decompose import Decomposer
 from stepwell.plan.groups import folding_of
-from stepwell.plan.render import Mode, keys_of, rows_sql, view_name
+from stepwell.plan.render import Mode, keys_of, partitioned_sql, rows_sql, view_name
 from stepwell.relations import Column, Relation, RelationKind
 from stepwell.sql import Composition, Reference, find_references, forbidden_function
 from stepwell.sql.statements import CreateView, Slice
@@ -217,9 +217,9 @@ def analyzed_plan(session: SparkSession, text: str) -> str:
     """Spark's analyzed plan of a query, its ids renumbered in the order in which they appear."""
     whole = session.sql(f"EXPLAIN EXTENDED {text}").collect()[0][0]
     found = re.search(r"== Analyzed Logical Plan ==\n.*?\n(.*?)\n\n== Optimized", whole, re.DOTALL)
-    plan = found.group(1) if found else whole
+    plan = (found.group(1) if found else whole).replace("named_struct(", "struct(")  # one thing, two names
     ids: dict[str, str] = {}
-    return re.sub(r"#(\d+)", lambda match: "#" + ids.setdefault(match.group(1), str(len(ids))), plan)
+    return re.sub(r"(#|CTERelation\w+ )(\d+)", lambda each: each[1] + ids.setdefault(each[2], str(len(ids))), plan)
 
 
 def _misread(session: SparkSession, text: str, again: str) -> str | None:
@@ -265,6 +265,10 @@ def _typed_block(session: SparkSession, block: Block) -> tuple[Block, StructType
         return block, _renamed(session.sql(block.text).schema, block.names)
     if isinstance(block, Group):
         return _typed_group(session, block)
+    if isinstance(block, Partitioned):
+        _checked(session, block.rows)
+        text = partitioned_sql(block, Mode.AFTER, frozenset(), touched=False)
+        return block, StructType(session.sql(text).schema.fields[:-1])
     schema = _checked(session, block)
     return block, StructType(schema.fields[:-1])
 

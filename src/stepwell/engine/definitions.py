@@ -11,7 +11,7 @@ from functools import cached_property
 from stepwell.catalog import Transaction, control, relations
 from stepwell.engine.runtime import Runtime
 from stepwell.graph import Registry
-from stepwell.plan.blocks import Block, Group, Whole, decode
+from stepwell.plan.blocks import Block, Group, Partitioned, Whole, decode
 from stepwell.relations import Relation, RelationKind
 from stepwell.views import RelationId
 
@@ -40,7 +40,7 @@ class Definitions:
         """
         found: set[RelationId] = set()
         for id_ in self.order.order():
-            is_rows = id_ in self.blocks and not isinstance(self.blocks[id_], Group | Whole)
+            is_rows = id_ in self.blocks and not isinstance(self.blocks[id_], Group | Partitioned | Whole)
             if self.by_id[id_].kind == RelationKind.TABLE or (is_rows and found.issuperset(self.order.parents(id_))):
                 found.add(id_)
         return frozenset(found)

@@ -182,6 +182,7 @@ _READS = {
     Rule.FOLD: "state, delta of",
     Rule.TOUCHED_ROWS: "delta and scan of",
     Rule.TOUCHED_GROUPS: "delta and scan of",
+    Rule.TOUCHED_PARTITIONS: "delta and scan of",
     Rule.RECOMPUTE: "scan of",
 }
 """What each rule looks at; a scan is of all that a relation holds, whatever has changed."""

@@ -28,7 +28,7 @@ from stepwell.errors import FencedError, StepwellError, WarehouseError
 from stepwell.failpoints import failpoint
 from stepwell.files import DIFF, ROW_ID, ROW_VERSION, DataFile, NewFile, Store, total
 from stepwell.plan.aggregates import REFOLD
-from stepwell.plan.blocks import Block, Group, Whole
+from stepwell.plan.blocks import Block, Group, Partitioned, Whole
 from stepwell.plan.fingerprints import fingerprint
 from stepwell.plan.groups import IN_ROWS, IN_STATE, STATE_VERSION, Folding, direct, folding_of, grouped_rows
 from stepwell.plan.render import (
@@ -37,6 +37,7 @@ from stepwell.plan.render import (
     difference,
     keys_of,
     only_adds,
+    partitioned_sql,
     rows_sql,
     same_keys,
     typed,
@@ -217,6 +218,12 @@ class Refresher:
             return difference(columns, self.whole(), f"SELECT * FROM {OWN}"), False
         if isinstance(block, Group):
             return self._touched_groups(block), False
+        if isinstance(block, Partitioned):
+            new, old = (
+                versioned(columns, typed(columns, partitioned_sql(block, mode, self._changed, touched=True), ROW_ID))
+                for mode in (Mode.AFTER, Mode.BEFORE)
+            )
+            return difference(columns, new, old), False
         assert not isinstance(block, Whole)
         fresh = (
             self._changed <= self._sources
@@ -234,6 +241,9 @@ class Refresher:
             case Group():
                 rows = grouped_rows(block, rows_sql(block.rows, mode, self._changed), signed=False)
                 return versioned(columns, direct(block, rows, columns))
+            case Partitioned():
+                text = partitioned_sql(block, mode, self._changed, touched=False)
+                return versioned(columns, typed(columns, text, ROW_ID))
             case _:
                 return versioned(columns, typed(columns, rows_sql(block, mode, self._changed), ROW_ID))
 

@@ -14,7 +14,7 @@ from stepwell.engine.workspace import OWN, Workspace
 from stepwell.epochs import Epoch
 from stepwell.errors import StepwellError
 from stepwell.files import DIFF
-from stepwell.plan.blocks import Block, Group, Whole
+from stepwell.plan.blocks import Block, Group, Partitioned, Whole
 from stepwell.plan.render import difference
 from stepwell.relations import Relation
 from stepwell.types import DOUBLE, FLOAT, parse_type, quote
@@ -122,6 +122,8 @@ def _is_plain(definitions: Definitions, parts: list[Relation]) -> bool:
 
 
 def _has_no_order(block: Block) -> bool:
+    if isinstance(block, Partitioned):
+        return not block.made_total
     if isinstance(block, Whole) or not isinstance(block, Group):
         return True
     for aggregate in block.aggregates:

@@ -1,8 +1,9 @@
 """Blocks: a view's query as data, in the terms in which it can be maintained.
 
 A `Select` filters, projects, unnests and joins; a `UnionAll` puts such rows behind one another; a `Group` folds them by
-a key. What is none of these is a `Whole`: a text that can only be computed anew. A block inside another one that is not
-just rows becomes a hidden view, and the outer one reads that; so blocks compose as views do.
+a key; a `Partitioned` computes windows over them. What is none of these is a `Whole`: a text that can only be computed
+anew. A block inside another one that is not just rows becomes a hidden view, and the outer one reads that; so blocks
+compose as views do.
 
 Every row of a block has an identity, `_sw_id`: that of the row it comes from, a fingerprint of several for a join, of
 the key for a group.
@@ -105,6 +106,22 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Partitioned:
+    """Window functions: `rows` has what all windows are partitioned by as `_sw_g0`… and columns as `_sw_x0`….
+
+    `items` and `qualify` speak of the columns and have OVER in them.
+    """
+
+    rows: Rows
+    keys: int
+    items: tuple[str, ...]
+    names: tuple[str, ...]
+    qualify: str | None = None
+    made_total: bool = False
+    """Whether an order with ties was made total by the row's identity."""
+
+
+@dataclass(frozen=True, slots=True)
 class Whole:
     """A text over placeholders that is computed anew, and why it cannot be done better."""
 
@@ -113,7 +130,7 @@ class Whole:
     reason: str
 
 
-Block = Select | UnionAll | Group | Whole
+Block = Select | UnionAll | Group | Partitioned | Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +154,7 @@ def inputs_of(block: Block | Source) -> Iterator[int]:
         case UnionAll(branches):
             for branch in branches:
                 yield from inputs_of(branch)
-        case Group(rows):
+        case Group(rows) | Partitioned(rows):
             yield from inputs_of(rows)
         case Whole(text):
             yield from (int(found) for found in dict.fromkeys(re.findall(r"\b_sw_rel(\d+)\b", text)))
@@ -155,7 +172,9 @@ def renumbered(block: Any, numbers: dict[int, int]) -> Any:
     return block
 
 
-_CLASSES: dict[str, type] = {each.__name__: each for each in (Source, Select, UnionAll, Aggregate, Group, Whole)}
+_CLASSES: dict[str, type] = {
+    each.__name__: each for each in (Source, Select, UnionAll, Aggregate, Group, Partitioned, Whole)
+}
 
 
 def encode(value: Any) -> Any:

@@ -14,8 +14,11 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from stepwell.plan.blocks import Block, Group, Join, Plan, Rows, Select, Source, UnionAll, Whole
-from stepwell.plan.grouping import Grouping, Unsuited, has_aggregate, sql_of
+from stepwell.plan.blocks import Block, Group, Join, Partitioned, Plan, Rows, Select, Source, UnionAll, Whole
+from stepwell.plan.grouping import Grouping, Unsuited, has_aggregate, is_aggregate, sql_of
+from stepwell.plan.sets import counted, grouping_sets, repeated
+from stepwell.plan.subqueries import ALIAS, SubqueryJoins, has_subquery
+from stepwell.plan.windows import Windows, has_window
 from stepwell.types import quote
 
 _GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack")
@@ -34,7 +37,8 @@ class Decomposer:
             tree = sqlglot.parse_one(text, read="spark")
         except (SqlglotError, RecursionError) as error:
             return Plan(Whole(text, names, f"sqlglot cannot read it ({_first_line(error)})")), ""
-        again = sql_of(tree)
+        # for Spark itself sqlglot writes QUALIFY as a subquery, since older ones did not have it
+        again = tree.sql("databricks", comments=False) if tree.find(exp.Qualify) else sql_of(tree)
         try:
             root = self._block(_without_ctes(tree), names)
         except Unsuited as reason:
@@ -46,8 +50,16 @@ class Decomposer:
     def _block(self, tree: exp.Expr, names: tuple[str, ...]) -> Block:
         tree = _unwrapped(tree)
         _refuse_order(tree)
+        if isinstance(tree, exp.Intersect | exp.Except):
+            return self._set_operation(tree, names)
+        if isinstance(tree, exp.Select) and (sets := grouping_sets(tree)) is not None:
+            return self._grouping_sets(sets, names)
+        if isinstance(tree, exp.Select) and has_subquery(tree.args.get("having")):
+            return self._block(_having_outside(tree), names)
         if isinstance(tree, exp.Select) and (_is_grouped(tree) or tree.args.get("distinct")):
             return self._group(tree, names)
+        if isinstance(tree, exp.Select) and has_window(tree):
+            return self._partitioned(tree, names)
         if type(tree) is exp.Union and tree.args.get("distinct"):
             rows = self._union(tree, names)
             return _distinct(rows, names)
@@ -61,7 +73,7 @@ class Decomposer:
         _refuse_order(tree)
         if type(tree) is exp.Union and not tree.args.get("distinct"):
             return self._union(tree, names)
-        if isinstance(tree, exp.Select) and not _is_grouped(tree) and not tree.args.get("distinct"):
+        if isinstance(tree, exp.Select) and not (_is_grouped(tree) or tree.args.get("distinct") or has_window(tree)):
             return self._select(tree, names)
         if not isinstance(tree, exp.Query):
             raise Unsuited(f"{tree.key.upper()} has no rule")
@@ -105,9 +117,78 @@ class Decomposer:
                 branches.append(self._nested(side, names))
         return UnionAll(tuple(branches), names or branches[0].names)
 
+    def _set_operation(self, tree: exp.Intersect | exp.Except, names: tuple[str, ...]) -> Block:
+        if tree.args.get("by_name"):
+            raise Unsuited(f"{tree.key.upper()} BY NAME has no rule")
+        keep_all = not tree.args.get("distinct")
+        left, right = self._nested(tree.this, None), self._nested(tree.expression, None)
+        if len(left.names) != len(names) or len(right.names) != len(names):
+            raise Unsuited("its columns could not be counted")
+        group = counted(left, right, names, intersect=isinstance(tree, exp.Intersect), keep_all=keep_all)
+        if not keep_all:
+            return group
+        self._hidden.append(group)
+        return repeated(Source(-len(self._hidden), "_sw_h"), names)
+
+    def _grouping_sets(self, sets: list[exp.Select], names: tuple[str, ...]) -> UnionAll:
+        """The groups of every set; an output that is NULL for a whole set is no output of its groups."""
+        branches: list[Rows] = []
+        for tree in sets:
+            kept = [index for index, item in enumerate(tree.expressions) if not isinstance(_unaliased(item), exp.Null)]
+            if not kept:
+                raise Unsuited("a grouping set without an output has no rule")
+            inner = tree.copy()
+            inner.set("expressions", [tree.expressions[index] for index in kept])
+            rows = self._read_hidden(inner, tuple(names[index] for index in kept))
+            items = tuple(quote(names[index]) if index in kept else "NULL" for index in range(len(names)))
+            branches.append(Select(rows.sources, items, names))
+        return UnionAll(tuple(branches), names)
+
+    def _partitioned(self, tree: exp.Select, names: tuple[str, ...]) -> Partitioned:
+        tree = SubqueryJoins(self._scope).applied(tree)
+        _refuse_expressions(tree, windows=True)
+        if tree.args.get("laterals"):
+            raise Unsuited("OVER with LATERAL VIEW has no rule: unnest in a subquery")
+        sources, columns = self._sources(tree)
+        items = _expanded(tree, sources, columns)
+        if len(items) != len(names):
+            raise Unsuited("its columns could not be counted")
+        qualify = tree.args.get("qualify")
+        aliases = {item.alias.lower(): _unaliased(item) for item in items if isinstance(item, exp.Alias)}
+        windows = Windows(
+            [_unaliased(item) for item in items], _with_aliases(qualify.this, aliases) if qualify else None
+        )
+        where = tree.args.get("where")
+        rows = Select(
+            tuple(sources),
+            (*(sql_of(key) for key in windows.keys), *windows.arguments),
+            (
+                *(f"_sw_g{index}" for index in range(len(windows.keys))),
+                *(f"_sw_x{index}" for index in range(len(windows.arguments))),
+            ),
+            sql_of(where.this) if where else None,
+        )
+        return Partitioned(rows, len(windows.keys), windows.items, names, windows.qualify, windows.made_total)
+
+    def _scope(self, tree: exp.Query) -> dict[str, tuple[str, ...]]:
+        """The sources of a SELECT by alias, each with its columns."""
+        found: dict[str, tuple[str, ...]] = {}
+        start = tree.args.get("from_")
+        for item in [*([start.this] if start else []), *(join.this for join in tree.args.get("joins") or ())]:
+            if isinstance(item, exp.Table) and item.name.lower() in self._columns:
+                found[(item.alias or item.name).lower()] = self._columns[item.name.lower()]
+            elif isinstance(item, exp.Subquery) and isinstance(item.this, exp.Query):
+                alias = item.args.get("alias")
+                listed = tuple(column.name for column in alias.columns) if alias else ()
+                found[item.alias.lower() or f"_sw_s{len(found)}"] = listed or _names_of(item.this, self._columns)
+            else:
+                raise Unsuited(f"{item.key.upper()} in FROM has no rule")
+        return found
+
     # -- SELECT -------------------------------------------------------------------------------------------------------
 
     def _select(self, tree: exp.Select, names: tuple[str, ...] | None) -> Select:
+        tree = SubqueryJoins(self._scope).applied(tree)
         _refuse_expressions(tree)
         sources, columns = self._sources(tree)
         items = _expanded(tree, sources, columns)
@@ -166,6 +247,7 @@ class Decomposer:
             inner = tree.copy()
             inner.set("distinct", None)
             return _distinct(self._rows(inner, names), names)
+        tree = SubqueryJoins(self._scope).applied(tree)
         _refuse_expressions(tree)
         sources, columns = self._sources(tree)
         if tree.args.get("laterals"):
@@ -242,6 +324,40 @@ def _with_aliases(node: exp.Expr, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
     return node.copy().transform(look)
 
 
+def _having_outside(tree: exp.Select) -> exp.Select:
+    """A GROUP BY whose HAVING has subqueries, as a WHERE over the groups: there they can be joined."""
+    inner, outer = tree.copy(), tree.args["having"].this.copy()
+    aliases = {item.alias.lower(): _unaliased(item) for item in tree.expressions if isinstance(item, exp.Alias)}
+    names = [item.alias_or_name for item in tree.expressions]
+    if not all(names) or tree.args.get("distinct"):
+        raise Unsuited("a subquery in HAVING needs outputs with names, and no DISTINCT")
+    shown: list[tuple[exp.Expr, str]] = []
+
+    def look(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Query):
+            return node
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() in aliases:
+            return look(aliases[node.name.lower()].copy())
+        if isinstance(node, exp.Column) or is_aggregate(node):
+            known = next((name for each, name in shown if each == node), None)
+            if known is None:
+                known = f"_sw_a{len(shown)}"
+                shown.append((node.copy(), known))
+            return exp.column(known, table="_sw_having")
+        for name, value in list(node.args.items()):
+            if isinstance(value, exp.Expr):
+                node.set(name, look(value))
+            elif isinstance(value, list):
+                node.set(name, [look(each) if isinstance(each, exp.Expr) else each for each in value])
+        return node
+
+    condition = look(outer)
+    inner.set("having", None)
+    inner.set("expressions", [*inner.expressions, *(exp.alias_(node, name) for node, name in shown)])
+    items = [exp.column(exp.to_identifier(name, quoted=True), table="_sw_having") for name in names]
+    return exp.select(*items).from_(inner.subquery("_sw_having")).where(condition)
+
+
 def _joined(source: Source, join: exp.Join, before: list[Source]) -> Source:
     side, kind, method = join.side.upper(), join.kind.upper(), (join.method or "").upper()
     if method:
@@ -284,7 +400,7 @@ def _expanded(tree: exp.Select, sources: list[Source], columns: list[tuple[str, 
         found = [
             exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(source.alias, quoted=True))
             for source, names in zip(sources, columns, strict=True)
-            if source.is_kept and wanted in (None, source.alias.lower())
+            if source.is_kept and wanted in (None, source.alias.lower()) and not source.alias.startswith(ALIAS)
             for name in names
         ]
         if not found:
@@ -361,13 +477,13 @@ def _has_order(tree: exp.Expr) -> bool:
 
 def _refuse_order(tree: exp.Expr) -> None:
     """LIMIT and its like; an ORDER BY alone says nothing about the rows that are there."""
-    for part, name in (("limit", "LIMIT"), ("offset", "OFFSET"), ("qualify", "QUALIFY"), ("sort", "SORT BY"),
+    for part, name in (("limit", "LIMIT"), ("offset", "OFFSET"), ("sort", "SORT BY"),
                        ("cluster", "CLUSTER BY"), ("distribute", "DISTRIBUTE BY"), ("windows", "WINDOW")):  # fmt: skip
         if tree.args.get(part):
             raise Unsuited(f"{name} has no rule")
 
 
-def _refuse_expressions(tree: exp.Select) -> None:
+def _refuse_expressions(tree: exp.Select, *, windows: bool = False) -> None:
     """What may stand in any expression and makes a row depend on others."""
     parts = [*tree.expressions, tree.args.get("where"), tree.args.get("having"), tree.args.get("group")]
     for join in tree.args.get("joins") or ():
@@ -375,10 +491,10 @@ def _refuse_expressions(tree: exp.Select) -> None:
     for part in parts:
         if part is None:
             continue
-        if part.find(exp.Window):
-            raise Unsuited("OVER has no rule yet")
-        if part.find(exp.Subquery, exp.Exists) or any(each.args.get("query") for each in part.find_all(exp.In)):
-            raise Unsuited("a subquery in an expression has no rule yet")
+        if part.find(exp.Window) and not windows:
+            raise Unsuited("OVER together with GROUP BY has no rule: group in a subquery")
+        if has_subquery(part):
+            raise Unsuited("a subquery in such an expression has no rule")
 
 
 def _is_grouped(tree: exp.Select) -> bool:

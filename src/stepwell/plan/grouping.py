@@ -23,7 +23,7 @@ class Grouping:
         for index, key in enumerate(self._keys):
             if node == key:
                 return exp.column(f"_sw_g{index}")
-        if _is_aggregate(node):
+        if is_aggregate(node):
             return exp.column(f"_sw_r{self._aggregate(node)}")
         if isinstance(node, exp.Anonymous) and list(node.find_all(exp.Column)) and not self._is_over_keys(node):
             return exp.column(f"_sw_r{self._aggregate(node)}")
@@ -108,16 +108,16 @@ def _function_name(call: exp.Expr) -> str:
 
 
 def has_aggregate(node: exp.Expr) -> bool:
-    if isinstance(node, exp.Window):
+    if isinstance(node, exp.Window | exp.Query):
         return False
-    if _is_aggregate(node):
+    if is_aggregate(node):
         return True
     return any(has_aggregate(each) for each in node.iter_expressions())
 
 
-def _is_aggregate(node: exp.Expr) -> bool:
+def is_aggregate(node: exp.Expr) -> bool:
     if isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
-        return _is_aggregate(node.this)
+        return is_aggregate(node.this)
     if isinstance(node, exp.AggFunc):
         return True
     return isinstance(node, exp.Anonymous) and node.name.lower() in _UNKNOWN_AGGREGATES

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from stepwell.files import DIFF, ROW_ID, ROW_VERSION
-from stepwell.plan.blocks import Group, Join, Rows, Select, Source, UnionAll, inputs_of
+from stepwell.plan.blocks import Group, Join, Partitioned, Rows, Select, Source, UnionAll, inputs_of
 from stepwell.plan.fingerprints import fingerprint
 from stepwell.relations import Column
 from stepwell.types import quote
@@ -224,10 +224,22 @@ def difference(columns: Sequence[Column], new: str, old: str) -> str:
     return consolidated(columns, both)
 
 
-def keys_of(group: Group) -> list[str]:
+def partitioned_sql(block: Partitioned, mode: Mode, changed: AbstractSet[int], *, touched: bool) -> str:
+    """The rows of a block with window functions, with `_sw_id`; if `touched`, only those of partitions that changed."""
+    rows = rows_sql(block.rows, mode, changed)
+    if touched:
+        keys = ", ".join(keys_of(block))
+        moved = f"SELECT DISTINCT {keys} FROM ({rows_sql(block.rows, Mode.DELTA, changed)})"
+        rows = f"SELECT r.* FROM ({rows}) AS r LEFT SEMI JOIN ({moved}) AS k ON {same_keys(block, 'r', 'k')}"
+    items = [f"{item} AS {quote(name)}" for item, name in zip(block.items, block.names, strict=True)]
+    qualify = f" QUALIFY {block.qualify}" if block.qualify else ""
+    return f"SELECT {', '.join([*items, ROW_ID])} FROM ({rows}){qualify}"
+
+
+def keys_of(group: Group | Partitioned) -> list[str]:
     return [f"_sw_g{index}" for index in range(group.keys)]
 
 
-def same_keys(group: Group, left: str, right: str) -> str:
+def same_keys(group: Group | Partitioned, left: str, right: str) -> str:
     """Whether two rows are of the same group."""
     return " AND ".join(f"{left}.{key} <=> {right}.{key}" for key in keys_of(group)) or "true"

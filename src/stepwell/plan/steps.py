@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from stepwell.plan.aggregates import Kind, state_of
-from stepwell.plan.blocks import Aggregate, Block, Group, Join, Rows, Select, UnionAll, Whole
+from stepwell.plan.blocks import Aggregate, Block, Group, Join, Partitioned, Rows, Select, UnionAll, Whole
 from stepwell.plan.groups import folding_of
 from stepwell.plan.render import joins, only_adds
 from stepwell.views import RefreshPolicy
@@ -21,6 +21,7 @@ class Rule(StrEnum):
     TOUCHED_ROWS = "recompute the touched rows"
     FOLD = "fold into the touched groups"
     TOUCHED_GROUPS = "recompute the touched groups"
+    TOUCHED_PARTITIONS = "recompute the touched partitions"
     RECOMPUTE = "recompute and diff"
     BUILD = "build"
 
@@ -60,6 +61,8 @@ def plan_step(block: Block, policy: RefreshPolicy, changes: Mapping[int, Change]
     there = sum(change.total for change in changes.values())
     if policy == RefreshPolicy.AUTO and changed > max(FEW_ROWS, MOST * there):
         return Step(Rule.RECOMPUTE, f"{changed} rows of {there} have changed")
+    if isinstance(block, Partitioned):
+        return Step(Rule.TOUCHED_PARTITIONS)
     if not isinstance(block, Group):
         return _rows_step(block, frozenset(changes))
     folding = folding_of(block)
@@ -87,6 +90,10 @@ def usual_rules(block: Block) -> list[tuple[str, Rule, str | None]]:
         case Group():
             inner = usual_rules(block.rows) if _says_something(block.rows) else []
             return [*inner, _group_rule(block)]
+        case Partitioned():
+            inner = usual_rules(block.rows) if _says_something(block.rows) else []
+            why = "ties are ordered by row identity" if block.made_total else None
+            return [*inner, ("window functions", Rule.TOUCHED_PARTITIONS, why)]
         case UnionAll(branches):
             found: list[tuple[str, Rule, str | None]] = [("union all", Rule.APPLY, None)]
             for branch in branches:
