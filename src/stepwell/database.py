@@ -93,6 +93,7 @@ from stepwell.sql.statements import (
     SetOption,
     ShowCreate,
     ShowDependencies,
+    ShowLineage,
     ShowTables,
     ShowViews,
     Slice,
@@ -284,7 +285,7 @@ class Database:
                 return self._define(body)
             case Verify(name, repair):
                 return self._verify(name, repair=repair)
-            case ShowTables() | ShowCreate() | Describe() | ShowViews() | ShowDependencies():
+            case ShowTables() | ShowCreate() | Describe() | ShowViews() | ShowDependencies() | ShowLineage():
                 return inspect(self._runtime, body)
             case ExplainCreate() | ExplainRefresh():
                 return inspect(self._runtime, body)

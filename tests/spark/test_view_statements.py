@@ -367,3 +367,26 @@ def test_dag_and_status_show_the_graph(graph: stepwell.Database, tmp_path: Path)
     assert picture.output.count("<rect") == 4
     assert picture.output.count("marker-end") == 3
     assert CliRunner().invoke(main, ["dag", "-w", folder + "-not-there"]).exit_code == 1
+
+
+def test_lineage_goes_down_to_the_tables(graph: stepwell.Database) -> None:
+    graph.sql("CREATE VIEW plain AS SELECT v1 * 2 AS twice FROM mv1")
+    graph.sql(
+        "CREATE MATERIALIZED VIEW sums AS SELECT p.twice, g.s AS total FROM plain AS p"
+        " JOIN (SELECT v1, sum(v1) AS s FROM t1 GROUP BY v1) AS g ON g.v1 = p.twice"
+    )
+    rows = answer(graph, "SHOW LINEAGE FOR sums")
+    assert rows == [
+        ("twice", "t1", "v1", "sums.twice <- mv1.v1 <- t1.v1"),
+        ("total", "t1", "v1", "sums.total <- t1.v1"),
+    ]
+    assert answer(graph, "SHOW LINEAGE FOR sums COLUMN total") == rows[1:]
+    assert answer(graph, "SHOW LINEAGE FOR plain") == [("twice", "t1", "v1", "plain.twice <- mv1.v1 <- t1.v1")]
+    assert answer(graph, "SHOW LINEAGE FOR t1 COLUMN v1") == [("v1", "t1", "v1", "t1.v1")]
+    direct = answer(graph, "SELECT * FROM stepwell.lineage")
+    assert ("sums", "twice", "mv1", "v1") in direct
+    assert ("mv1", "v1", "t1", "v1") in direct
+    with pytest.raises(StepwellError, match='column "nope" does not exist'):
+        graph.sql("SHOW LINEAGE FOR sums COLUMN nope")
+    with pytest.raises(StepwellError, match='relation "nope" does not exist'):
+        graph.sql("SHOW LINEAGE FOR nope")

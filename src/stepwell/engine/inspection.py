@@ -7,6 +7,7 @@ from stepwell.definitions import create_statement
 from stepwell.engine.analysis import analyze
 from stepwell.engine.creation import require_policy, view_called
 from stepwell.engine.definitions import Definitions, load
+from stepwell.engine.lineage import paths
 from stepwell.engine.queries import plain_name
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.system import SYSTEM_NAMESPACE, read_system_table
@@ -28,6 +29,7 @@ from stepwell.sql.statements import (
     Name,
     ShowCreate,
     ShowDependencies,
+    ShowLineage,
     ShowTables,
     ShowViews,
     Slice,
@@ -55,6 +57,10 @@ def inspect(runtime: Runtime, body: Inspection) -> Rows:
             known = load(runtime)
             paths = [" -> ".join(map(known.name, path)) for path in known.graph.paths(relation.id)]
             return Rows(["path"], [(path,) for path in paths])
+        case ShowLineage(name, column):
+            with runtime.catalog.read() as tx:
+                relation = relation_called(tx, name)
+            return _show_lineage(load(runtime), relation, column)
         case ExplainCreate(view):
             analyzed = analyze(runtime, view)
             require_policy(view, analyzed.plan)
@@ -136,6 +142,20 @@ def create_text(runtime: Runtime, relation: Relation) -> str:
             alias = "" if reference.aliased else f" AS {quote(reference.name.last)}"
             replacements[reference.slice] = f"{quote(today)}{alias}"
     return create_statement(relation, Composition().add_slice(where, replacements).text)
+
+
+def _show_lineage(known: Definitions, relation: Relation, column: Slice | None) -> Rows:
+    try:
+        wanted = relation.columns if column is None else (relation.column(column.unquoted),)
+    except StepwellError as error:
+        raise error.at(column.place if column else None) from None
+    rows = []
+    for each in wanted:
+        for path in paths(known, relation, each.name):
+            source, name = path[-1]
+            steps = [f"{known.name(id_)}.{step}" for id_, step in path]
+            rows.append((each.name, known.name(source), name, " <- ".join(steps)))
+    return Rows(["column", "source", "source_column", "path"], rows)
 
 
 def _show_tables(runtime: Runtime) -> Rows:

@@ -11,6 +11,8 @@ from pyspark.sql import DataFrame
 
 from stepwell.catalog import Transaction, barriers, control, files, loads, relations, views
 from stepwell.durations import format_duration
+from stepwell.engine.definitions import load_in
+from stepwell.engine.lineage import parents_of_column
 from stepwell.engine.runtime import Runtime
 from stepwell.errors import UndefinedTableError, nearest
 from stepwell.plan import content_at
@@ -32,7 +34,7 @@ class SystemTable:
     """A table of the catalog's own knowledge."""
 
     columns: tuple[Column, ...]
-    read: Callable[[Transaction], list[tuple[Value, ...]]]
+    read: Callable[[Transaction, Runtime], list[tuple[Value, ...]]]
 
 
 def read_system_table(runtime: Runtime, name: Name) -> tuple[SystemTable, list[tuple[Value, ...]]]:
@@ -45,7 +47,7 @@ def read_system_table(runtime: Runtime, name: Name) -> tuple[SystemTable, list[t
             hint=nearest(name.last, SYSTEM_TABLES) or f"There are {', '.join(sorted(SYSTEM_TABLES))}.",
         )
     with runtime.catalog.read() as tx:
-        return table, table.read(tx)
+        return table, table.read(tx, runtime)
 
 
 def system_rows(runtime: Runtime, query: Slice) -> Rows | None:
@@ -71,14 +73,14 @@ def system_frame(runtime: Runtime, name: Name) -> DataFrame:
     return runtime.spark.session.createDataFrame(rows, spark_schema(table.columns))
 
 
-def _tables(tx: Transaction) -> list[tuple[Value, ...]]:
+def _tables(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
     epoch = control.look(tx).readable_epoch
     found: list[tuple[Value, ...]] = []
     for relation in relations.get_all(tx):
         if relation.is_hidden or not relation.is_stored:
             continue
         content = content_at(files.content(tx, relation.id, epoch), epoch)
-        _, published = barriers.publication_state(tx, relation.id)
+        published = barriers.publication_state(tx, relation.id)[1]
         watermark, chunking = relation.definition.watermark, relation.chunking
         found.append(
             (
@@ -103,7 +105,7 @@ def _width(relation: Relation, chunking: Chunking) -> str:
     return str(chunking.width) if is_number else format_duration(chunking.width)
 
 
-def _epochs(tx: Transaction) -> list[tuple[Value, ...]]:
+def _epochs(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
     return [
         (
             each.epoch,
@@ -117,7 +119,7 @@ def _epochs(tx: Transaction) -> list[tuple[Value, ...]]:
     ]
 
 
-def _views(tx: Transaction) -> list[tuple[Value, ...]]:
+def _views(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
     records = views.get_all(tx)
     found: list[tuple[Value, ...]] = []
     for relation in relations.get_all(tx):
@@ -140,7 +142,7 @@ def _views(tx: Transaction) -> list[tuple[Value, ...]]:
     return found
 
 
-def _dependencies(tx: Transaction) -> list[tuple[Value, ...]]:
+def _dependencies(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
     known = {relation.id: relation for relation in relations.get_all(tx)}
     return [
         (each.name, known[parent].name, each.kind.value, known[parent].kind.value)
@@ -150,7 +152,7 @@ def _dependencies(tx: Transaction) -> list[tuple[Value, ...]]:
     ]
 
 
-def _refreshes(tx: Transaction) -> list[tuple[Value, ...]]:
+def _refreshes(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
     """What each epoch did to each view; the parts of a view's query that are kept apart count as the view's own."""
     known = {relation.id: relation for relation in relations.get_all(tx)}
     owners = {block: each.name for each in known.values() if each.definition.view for block in each.view.blocks}
@@ -173,7 +175,18 @@ def _refreshes(tx: Transaction) -> list[tuple[Value, ...]]:
     ]
 
 
-def _loads(tx: Transaction) -> list[tuple[Value, ...]]:
+def _lineage(tx: Transaction, runtime: Runtime) -> list[tuple[Value, ...]]:
+    known = load_in(runtime, tx)
+    return [
+        (each.name, column.name, known.name(parent), name)
+        for each in known.by_id.values()
+        if each.definition.view and not each.is_hidden
+        for column in each.columns
+        for parent, name in parents_of_column(known, each, column.name)
+    ]
+
+
+def _loads(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
     names = {relation.id: relation.name for relation in relations.get_all(tx)}
     return [
         (
@@ -217,6 +230,15 @@ SYSTEM_TABLES = {
             Column("parent_kind", STRING),
         ),
         _dependencies,
+    ),
+    "lineage": SystemTable(
+        (
+            Column("name", STRING),
+            Column("column", STRING),
+            Column("parent", STRING),
+            Column("parent_column", STRING),
+        ),
+        _lineage,
     ),
     "refreshes": SystemTable(
         (

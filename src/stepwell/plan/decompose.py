@@ -90,20 +90,24 @@ class Decomposer:
             if not isinstance(tree, exp.Query):
                 raise
             found = names or _names_of(tree, self._columns)
-            self._hidden.append(Whole(sql_of(tree), found, str(reason)))
-            return self._last_hidden(found)
+            return self._kept(Whole(sql_of(tree), found, str(reason)))
 
     def _read_hidden(self, tree: exp.Query, names: tuple[str, ...] | None) -> Select:
         found = names or _names_of(tree, self._columns)
+        known = len(self._hidden)
         try:
             block = self._block(tree, found)
         except Unsuited as reason:
+            del self._hidden[known:]
             block = Whole(sql_of(tree), found, str(reason))
-        self._hidden.append(block)
-        return self._last_hidden(found)
+        return self._kept(block)
 
-    def _last_hidden(self, names: tuple[str, ...]) -> Select:
-        return Select((Source(-len(self._hidden), "_sw_h"),), tuple(quote(name) for name in names), names)
+    def _kept(self, block: Block) -> Select:
+        """The rows of a hidden block; one that is there twice is kept once."""
+        if block not in self._hidden:
+            self._hidden.append(block)
+        source = Source(-1 - self._hidden.index(block), "_sw_h")
+        return Select((source,), tuple(quote(name) for name in block.names), block.names)
 
     def _union(self, tree: exp.Union, names: tuple[str, ...] | None) -> UnionAll:
         if tree.args.get("by_name"):
@@ -127,8 +131,7 @@ class Decomposer:
         group = counted(left, right, names, intersect=isinstance(tree, exp.Intersect), keep_all=keep_all)
         if not keep_all:
             return group
-        self._hidden.append(group)
-        return repeated(Source(-len(self._hidden), "_sw_h"), names)
+        return repeated(self._kept(group).sources[0], names)
 
     def _grouping_sets(self, sets: list[exp.Select], names: tuple[str, ...]) -> UnionAll:
         """The groups of every set; an output that is NULL for a whole set is no output of its groups."""

@@ -24,6 +24,7 @@ from stepwell.sql.statements import (
     SetOption,
     ShowCreate,
     ShowDependencies,
+    ShowLineage,
     ShowTables,
     ShowViews,
     Slice,
@@ -133,10 +134,13 @@ def _show(cursor: Cursor) -> Body:
         return ShowViews()
     if cursor.accept("DEPENDENCIES", "FOR"):
         return ShowDependencies(cursor.name("a relation"))
+    if cursor.accept("LINEAGE", "FOR"):
+        name = cursor.name("a relation")
+        return ShowLineage(name, cursor.identifier("a column")[1] if cursor.accept("COLUMN") else None)
     if cursor.accept("CREATE"):
         _skip_kind(cursor)
         return ShowCreate(cursor.name("a relation"))
-    raise cursor.unexpected("TABLES, MATERIALIZED VIEWS, DEPENDENCIES FOR or CREATE")
+    raise cursor.unexpected("TABLES, MATERIALIZED VIEWS, DEPENDENCIES FOR, LINEAGE FOR or CREATE")
 
 
 def _skip_kind(cursor: Cursor) -> None:

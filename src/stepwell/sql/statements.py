@@ -146,6 +146,14 @@ class ShowDependencies:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowLineage:
+    """What the columns of a view are made of; `column` for one of them."""
+
+    name: Name
+    column: Slice | None
+
+
+@dataclass(frozen=True, slots=True)
 class RenameTable:
     name: Name
     new_name: Name
@@ -308,7 +316,9 @@ class Vacuum:
 
 Dml = Insert | Update | Delete | Merge | Truncate
 Ddl = CreateTable | DropRelations | RenameTable | AddColumns | CreateView | AlterView
-Inspection = ShowTables | ShowCreate | Describe | ShowViews | ShowDependencies | ExplainCreate | ExplainRefresh
+Inspection = (
+    ShowTables | ShowCreate | Describe | ShowViews | ShowDependencies | ShowLineage | ExplainCreate | ExplainRefresh
+)
 Body = (
     Query | ExplainQuery | Dml | Copy | Ddl | Inspection | Verify | Begin | Commit | Rollback | Flush | SetOption
     | Optimize | Vacuum
