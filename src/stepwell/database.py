@@ -250,7 +250,7 @@ class Database:
                 self._leader.flush()
         finally:
             self._leader.stop()
-        self._runtime.catalog.close()
+        self._runtime.close()
 
     def __enter__(self) -> Database:
         return self

@@ -14,8 +14,10 @@ def create_statement(relation: Relation, query: str = "") -> str:
     """The CREATE of a relation, as it is now; `query` is that of a view."""
     if relation.definition.view is not None:
         columns = ", ".join(_name(each.name) for each in relation.columns)
-        policy = relation.view.policy
-        options = "" if policy == RefreshPolicy.AUTO else f" WITH (refresh_policy = '{policy.value}')"
+        policy, priority = relation.view.policy, relation.view.priority
+        said = [f"refresh_policy = '{policy.value}'"] if policy != RefreshPolicy.AUTO else []
+        said += [f"priority = {priority}"] if priority else []
+        options = f" WITH ({', '.join(said)})" if said else ""
         return f"CREATE {relation.kind.value.upper()} {_name(relation.name)} ({columns}){options} AS\n{query}"
     lines = [f"{_name(each.name)} {each.type}{'' if each.nullable else ' NOT NULL'}" for each in relation.columns]
     if relation.key:

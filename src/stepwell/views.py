@@ -34,6 +34,17 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
+class ViewOptions:
+    """What WITH or SET says of a view, and None where it says nothing.
+
+    Of views that are ready at the same time, those of the highest priority start first.
+    """
+
+    policy: RefreshPolicy | None = None
+    priority: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ViewDefinition:
     """A view's query. `text` is the user's; `bound` is the same with `placeholder`s instead of names.
 
@@ -49,6 +60,7 @@ class ViewDefinition:
     state: RelationId | None = None
     blocks: tuple[RelationId, ...] = ()
     owner: RelationId | None = None
+    priority: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +87,7 @@ class Refresh:
     bytes_read: int
     jobs: int
     microseconds: int
+    started_at: int = 0
 
 
 def placeholder(relation: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -390,3 +391,28 @@ def test_lineage_goes_down_to_the_tables(graph: stepwell.Database) -> None:
         graph.sql("SHOW LINEAGE FOR sums COLUMN nope")
     with pytest.raises(StepwellError, match='relation "nope" does not exist'):
         graph.sql("SHOW LINEAGE FOR nope")
+
+
+def test_views_that_do_not_read_each_other_are_maintained_at_the_same_time(db: stepwell.Database) -> None:
+    db.sql("CREATE TABLE t (a INT)")
+    for number in range(6):
+        priority = 9 if number == 5 else 0
+        db.sql(
+            f"CREATE MATERIALIZED VIEW v{number} WITH (priority = {priority}) AS SELECT a % 7 AS k, sum(a) AS s FROM t GROUP BY 1"
+        )
+    db.sql("CREATE MATERIALIZED VIEW top AS SELECT l.k, l.s + r.s AS s FROM v0 AS l JOIN v5 AS r ON l.k = r.k")
+    db.sql("INSERT INTO t SELECT id FROM range(1000)")
+    rows = answer(db, "SELECT epoch, name, started_at, microseconds FROM stepwell.refreshes")
+    last = {name: (at, at + timedelta(microseconds=took)) for epoch, name, at, took in rows if epoch == rows[-1][0]}
+    assert len(last) == 7
+    overlapping = [(a, b) for a in last for b in last if a < b and last[a][0] < last[b][1] and last[b][0] < last[a][1]]
+    assert overlapping
+    assert not any("top" in pair for pair in overlapping if set(pair) & {"v0", "v5"})
+    assert min(last, key=lambda name: last[name][0]) == "v5"
+    assert "priority = 9" in answer(db, "SHOW CREATE v5")[0][1]
+    db.sql("ALTER MATERIALIZED VIEW v5 SET (priority = -1)")
+    assert "priority = -1" in answer(db, "SHOW CREATE v5")[0][1]
+    with pytest.raises(StepwellError, match="is not a priority"):
+        db.sql("ALTER MATERIALIZED VIEW v5 SET (priority = 'high')")
+    queries = {f"v{number}": "SELECT a % 7, sum(a) FROM t GROUP BY 1" for number in range(6)}
+    assert wrong_views(db, {**queries, "top": "SELECT a % 7, 2 * sum(a) FROM t GROUP BY 1"}) == []

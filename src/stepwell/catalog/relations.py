@@ -202,6 +202,7 @@ def _encode_view(view: ViewDefinition) -> dict[str, object]:
         "state": view.state,
         "blocks": list(view.blocks),
         "owner": view.owner,
+        "priority": view.priority,
     }
 
 
@@ -216,6 +217,7 @@ def _decode_view(stored: dict[str, Any]) -> ViewDefinition:
         stored["state"],
         tuple(map(RelationId, stored["blocks"])),
         stored["owner"],
+        stored.get("priority", 0),
     )
 
 

@@ -174,4 +174,5 @@ refreshes = sa.Table(
     sa.Column("bytes_read", sa.BigInteger, nullable=False),
     sa.Column("jobs", sa.BigInteger, nullable=False),
     sa.Column("microseconds", sa.BigInteger, nullable=False),
+    sa.Column("started_at", sa.BigInteger, nullable=False, server_default="0"),
 )

@@ -71,6 +71,7 @@ def record_refreshes(tx: Transaction, done: Sequence[Refresh]) -> None:
                 "bytes_read": each.bytes_read,
                 "jobs": each.jobs,
                 "microseconds": each.microseconds,
+                "started_at": each.started_at,
             }
             for each in done
         ],

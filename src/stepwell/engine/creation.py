@@ -151,9 +151,12 @@ def alter_view(runtime: Runtime, tx: Transaction, statement: AlterView) -> None:
     match statement.action:
         case ViewAction.SET:
             plans = [load_in(runtime, tx).blocks[id_] for id_ in (*relation.view.blocks, relation.id)]
-            _require_incremental(relation.name, statement.policy, plans)
+            options = statement.options
+            policy = options.policy or relation.view.policy
+            priority = relation.view.priority if options.priority is None else options.priority
+            _require_incremental(relation.name, policy, plans)
             for each in (relation, *(load_in(runtime, tx).by_id[id_] for id_ in relation.view.blocks)):
-                view = dataclasses.replace(each.view, policy=statement.policy)
+                view = dataclasses.replace(each.view, policy=policy, priority=priority)
                 relations.redefine(tx, each.id, dataclasses.replace(each.definition, view=view))
         case ViewAction.PAUSE | ViewAction.RESUME:
             known = load_in(runtime, tx)
@@ -211,10 +214,13 @@ def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyz
     numbers: dict[int, int] = {}
     columns = {source.relation: source.columns for source in analyzed.inputs}
     blocks: list[RelationId] = []
+    policy, priority = statement.options.policy or RefreshPolicy.AUTO, statement.options.priority or 0
     for index, (block, found) in enumerate(zip(analyzed.plan.hidden, analyzed.hidden, strict=True)):
         numbered: Block = renumbered(block, numbers)
         state = _create_state(tx, runtime, numbered)
-        view = ViewDefinition("", "", (), _inputs(numbered, columns), statement.policy, encode(numbered), state)
+        view = ViewDefinition(
+            "", "", (), _inputs(numbered, columns), policy, encode(numbered), state, priority=priority
+        )
         relation = relations.create(tx, f"_sw_{runtime.attempt()}", Definition(RelationKind.BLOCK, view=view), found)
         views.add(tx, relation.id, Epoch(UNBUILT))
         blocks.append(relation.id)
@@ -226,10 +232,11 @@ def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyz
         analyzed.bound,
         analyzed.parents,
         _inputs(root, columns),
-        statement.policy,
+        policy,
         encode(root),
         _create_state(tx, runtime, root),
         tuple(blocks),
+        priority=priority,
     )
     return Definition(RelationKind.MATERIALIZED, view=view)
 
@@ -254,12 +261,12 @@ def _drop_one(tx: Transaction, known: Definitions, relation: Relation, now: int)
 
 def require_policy(statement: CreateView, plan: Plan) -> None:
     try:
-        _require_incremental(statement.name.last, statement.policy, [*plan.hidden, plan.root])
+        _require_incremental(statement.name.last, statement.options.policy, [*plan.hidden, plan.root])
     except StepwellError as error:
         raise error.at(statement.name.slice.place) from None
 
 
-def _require_incremental(name: str, policy: RefreshPolicy, blocks: Sequence[Block]) -> None:
+def _require_incremental(name: str, policy: RefreshPolicy | None, blocks: Sequence[Block]) -> None:
     reasons = [block.reason for block in blocks if isinstance(block, Whole)]
     if policy == RefreshPolicy.INCREMENTAL and reasons:
         raise UnsupportedError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -20,8 +20,9 @@ from pyspark.storagelevel import StorageLevel
 from stepwell.catalog import views
 from stepwell.engine.definitions import Definitions, load
 from stepwell.engine.failures import LOST_SPARK, is_too_large, translated
-from stepwell.engine.runtime import Runtime
+from stepwell.engine.runtime import WORKERS, Runtime
 from stepwell.engine.staging import SMALL_BYTES, write_frame
+from stepwell.engine.workers import run_in_order
 from stepwell.engine.workspace import KEPT, OWN, Workspace
 from stepwell.epochs import Epoch
 from stepwell.errors import FencedError, StepwellError, WarehouseError
@@ -81,9 +82,29 @@ class Maintained:
     replaced: set[RelationId] = field(default_factory=set)
     """The relations whose new files stand for all that was there before."""
 
+    def add(self, done: Refreshed) -> None:
+        for relation, new in done.files.items():
+            self.files.setdefault(relation, []).extend(new)
+        self.refreshes.append(done.refresh)
+        self.records.extend([done.record] if done.record else [])
+        self.replaced |= done.replaced
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What an epoch has made of one view; `record` if it has caught up with the others."""
+
+    files: dict[RelationId, list[NewFile]]
+    refresh: Refresh
+    record: ViewRecord | None
+    replaced: frozenset[RelationId]
+
 
 def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequence[DataFile]]) -> Maintained:
-    """Bring every view up to date with `deltas`, what the epoch did to the tables."""
+    """Bring every view up to date with `deltas`, what the epoch did to the tables.
+
+    A view begins when all that it reads is done; those that are ready run beside each other, on a few workers.
+    """
     result = Maintained()
     definitions = load(runtime)
     with runtime.catalog.read() as tx:
@@ -99,10 +120,14 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
         return result
     workspace = Workspace(runtime, definitions.by_id, Epoch(epoch - 1), deltas)
     stopped = {id_: record.reason for id_, record in records.items() if record.state != ViewState.RUNNING}
-    for id_ in definitions.order.in_order(affected):
-        view = definitions.by_id[id_]
-        if not view.is_maintained or id_ in stopped or not _exists(definitions, id_, epoch):
-            continue
+    chosen = [
+        id_
+        for id_ in definitions.order.in_order(affected)
+        if definitions.by_id[id_].is_maintained and id_ not in stopped and _exists(definitions, id_, epoch)
+    ]
+
+    def begin(id_: RelationId) -> Callable[[int], Refreshed | None] | None:
+        """What there is to do for a view whose parents are done; nothing if one of them does not run."""
         behind = [parent for parent in definitions.order.parents(id_) if parent in stopped]
         if behind:
             state, reason = ViewState.PAUSED, f'"{definitions.name(behind[0])}" does not run'
@@ -110,20 +135,35 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
                 state, reason = ViewState.ERROR, stopped[behind[0]] or reason
             stopped[id_] = reason
             result.records.append(ViewRecord(id_, state, held(records[id_].reflects), reason))
-            continue
-        try:
-            with runtime.doing(f'maintaining view "{definitions.name(id_)}"'), translated():
-                _refresh(workspace, definitions, view, records[id_], epoch, result)
-        except (FencedError, WarehouseError):
-            raise  # no fault of the view's: the epoch is tried again
-        except Exception as error:  # whatever it is, a view fails alone: its parents and all others go on
-            if isinstance(error, StepwellError) and error.sqlstate == LOST_SPARK:
-                raise
-            reason = error.message if isinstance(error, StepwellError) else f"{type(error).__name__}: {error}"
+            return None
+        view = definitions.by_id[id_]
+
+        def work(worker: int) -> Refreshed | None:
+            with runtime.doing(f'maintaining view "{view.name}"'), translated():
+                return _refresh(workspace.beside(worker), definitions, view, records[id_], epoch)
+
+        return work
+
+    def end(id_: RelationId, outcome: Refreshed | BaseException | None) -> None:
+        view = definitions.by_id[id_]
+        if isinstance(outcome, FencedError | WarehouseError) or not isinstance(outcome, Exception | Refreshed | None):
+            raise outcome  # no fault of the view's: the epoch is tried again
+        if isinstance(outcome, Exception):  # whatever it is, a view fails alone: its parents and all others go on
+            if isinstance(outcome, StepwellError) and outcome.sqlstate == LOST_SPARK:
+                raise outcome
+            reason = outcome.message if isinstance(outcome, StepwellError) else f"{type(outcome).__name__}: {outcome}"
             stopped[id_] = reason
             result.records.append(ViewRecord(id_, ViewState.ERROR, held(records[id_].reflects), reason))
             runtime.notes.append(f'view "{view.name}" has failed: {reason}')
+        elif outcome is not None:
+            result.add(outcome)
+            for relation, new in outcome.files.items():
+                workspace.add_delta(relation, new)
         failpoint("maintain.view")
+
+    parents = {id_: definitions.order.parents(id_) for id_ in chosen}
+    priorities = {id_: definitions.by_id[id_].view.priority for id_ in chosen}
+    run_in_order(runtime.workers, WORKERS, chosen, parents, priorities, begin, end)
     return result
 
 
@@ -133,8 +173,8 @@ def _exists(definitions: Definitions, id_: RelationId, epoch: Epoch) -> bool:
 
 
 def _refresh(
-    workspace: Workspace, definitions: Definitions, view: Relation, record: ViewRecord, epoch: Epoch, result: Maintained
-) -> None:
+    workspace: Workspace, definitions: Definitions, view: Relation, record: ViewRecord, epoch: Epoch
+) -> Refreshed | None:
     block = definitions.blocks[view.id]
     changed = [RelationId(id_) for id_ in dict.fromkeys(i.relation for i in view.view.inputs) if workspace.delta(id_)]
     repair = record.reflects < 0 and record.reason == REPAIR
@@ -143,37 +183,31 @@ def _refresh(
     elif record.reflects < 0:
         step = Step(Rule.RECOMPUTE, "it was stopped or replaced")
     elif not changed:
-        return
+        return None
     else:
         step = plan_step(block, view.view.policy, {id_: workspace.change(id_) for id_ in changed})
-    started, group = time.perf_counter(), f"stepwell-{epoch}-{view.id}"
-    workspace.bytes = 0
-    tracker = workspace.runtime.spark.begin_group(group, f"{step.rule.value}: {view.name}")
+    started, started_at = time.perf_counter(), workspace.runtime.clock.now()
+    tracker = workspace.runtime.spark.begin_group(f"stepwell-{epoch}-{view.id}", f"{step.rule.value}: {view.name}")
     state = definitions.state_of(view)
-    if repair:
-        result.replaced |= {view.id} | ({state.id} if state else set())
-        workspace.forget(result.replaced)
+    replaced = ({view.id} | ({state.id} if state else set())) if repair else set()
+    workspace.forget(replaced)
     made = Refresher(workspace, view, state, block, frozenset(changed), definitions.sources).run(step)
-    if record.reflects < 0:
-        result.records.append(ViewRecord(view.id, ViewState.RUNNING, epoch, None))
-    for relation, new in made.items():
-        workspace.add_delta(relation, new)
-        result.files.setdefault(relation, []).extend(new)
     counts = total(made.get(view.id, []))
-    result.refreshes.append(
-        Refresh(
-            epoch,
-            view.id,
-            step.rule.value,
-            str(step),
-            sum(workspace.change(id_).rows for id_ in changed),
-            counts.inserted,
-            counts.retracted,
-            workspace.bytes,
-            tracker(),
-            round((time.perf_counter() - started) * 1_000_000),
-        )
+    refresh = Refresh(
+        epoch,
+        view.id,
+        step.rule.value,
+        str(step),
+        sum(workspace.change(id_).rows for id_ in changed),
+        counts.inserted,
+        counts.retracted,
+        workspace.bytes,
+        tracker(),
+        round((time.perf_counter() - started) * 1_000_000),
+        started_at,
     )
+    caught_up = ViewRecord(view.id, ViewState.RUNNING, epoch, None) if record.reflects < 0 else None
+    return Refreshed(made, refresh, caught_up, frozenset(replaced))
 
 
 class Refresher:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +17,9 @@ from stepwell.clock import Clock
 from stepwell.engine.session import Spark
 from stepwell.errors import CancelledError
 from stepwell.storage import DeltaLogs, Warehouse
+
+WORKERS = max(2, min(4, os.cpu_count() or 2))
+"""How many views are maintained at once; the driver plans each of them, so a wide graph must not start all."""
 
 
 @dataclass
@@ -43,9 +48,22 @@ class Runtime:
     notes: list[str] = field(default_factory=list)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
+    def close(self) -> None:
+        if "workers" in self.cache:
+            self.workers.shutdown()
+        self.catalog.close()
+
     def attempt(self) -> str:
         """A name for files that no other attempt has: a crash and its retry never meet."""
         return uuid.uuid4().hex[:20]
+
+    @property
+    def workers(self) -> ThreadPoolExecutor:
+        """Threads for what may run beside each other; started at need, and kept, since each has its line to Spark."""
+        if "workers" not in self.cache:
+            self.cache["workers"] = ThreadPoolExecutor(WORKERS, thread_name_prefix="stepwell-worker")
+        pool: ThreadPoolExecutor = self.cache["workers"]
+        return pool
 
     def require_wanted(self) -> None:
         """Stop here if the statement was cancelled: between two jobs there is nothing of Spark's to interrupt."""

@@ -70,7 +70,7 @@ class Spark:
     def __init__(self, origin: SparkSession | str | None) -> None:
         self._origin = origin
         self._session: SparkSession | None = None
-        self._maintenance: SparkSession | None = None
+        self._maintenance: list[SparkSession] = []
         self._lock = threading.RLock()
         self._starting = False
 
@@ -95,13 +95,12 @@ class Spark:
                     self._starting = False
             return self._session
 
-    @property
-    def maintenance(self) -> SparkSession:
-        """A session for the barrier loop: its temporary views are its own."""
+    def maintenance(self, worker: int = 0) -> SparkSession:
+        """A session for a worker of the barrier loop: its temporary views are its own."""
         with self._lock:
-            if self._maintenance is None:
-                self._maintenance = _ours(self.session)
-            return self._maintenance
+            while len(self._maintenance) <= worker:
+                self._maintenance.append(_ours(self.session))
+            return self._maintenance[worker]
 
     def tasks(self) -> tuple[int, int]:
         """How many tasks of the jobs in flight are done, of how many; 0 of 0 where nobody can tell."""

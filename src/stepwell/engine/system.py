@@ -169,6 +169,7 @@ def _refreshes(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
             each.bytes_read,
             each.jobs,
             each.microseconds,
+            _instant(each.started_at),
         )
         for each in views.all_refreshes(tx)
         if each.relation in known
@@ -253,6 +254,7 @@ SYSTEM_TABLES = {
             Column("bytes_read", BIGINT),
             Column("jobs", BIGINT),
             Column("microseconds", BIGINT),
+            Column("started_at", TIMESTAMP),
         ),
         _refreshes,
     ),

@@ -52,7 +52,13 @@ class Workspace:
 
     @property
     def session(self) -> SparkSession:
-        return self._session or self.runtime.spark.maintenance
+        return self._session or self.runtime.spark.maintenance()
+
+    def beside(self, worker: int) -> Workspace:
+        """The same workspace for another worker: what is there and what comes is shared, the session is its own."""
+        other = Workspace(self.runtime, self._by_id, self.epoch, {}, self.runtime.spark.maintenance(worker))
+        other._deltas, other._before = self._deltas, self._before
+        return other
 
     def delta(self, relation: RelationId) -> tuple[DataFile, ...]:
         return self._deltas.get(relation, ())

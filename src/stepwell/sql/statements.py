@@ -11,7 +11,7 @@ from enum import StrEnum
 from stepwell.errors import Place
 from stepwell.loads import LoadOptions
 from stepwell.relations import Chunking, Column, WatermarkRule
-from stepwell.views import RefreshPolicy
+from stepwell.views import ViewOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class CreateView:
     materialized: bool
     or_replace: bool = False
     if_not_exists: bool = False
-    policy: RefreshPolicy = RefreshPolicy.AUTO
+    options: ViewOptions = field(default_factory=ViewOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class AlterView:
     name: Name
     action: ViewAction
     new_name: Name | None = None
-    policy: RefreshPolicy = RefreshPolicy.AUTO
+    options: ViewOptions = field(default_factory=ViewOptions)
 
 
 @dataclass(frozen=True, slots=True)
