@@ -10,7 +10,7 @@ demo: $(READY)
 	$(BIN)/stepwell demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ from stepwell.plan.blocks import (
     Block,
     Group,
     Join,
+    Partitioned,
     Plan,
     Select,
     UnionAll,
@@ -86,9 +87,14 @@ def test_distinct_and_union_are_groups_of_everything() -> None:
     ("text", "reason"),
     [
         ("SELECT a FROM _sw_rel1 AS t ORDER BY a LIMIT 3", "LIMIT has no rule"),
-        ("SELECT a, row_number() OVER (ORDER BY b) AS a2 FROM _sw_rel1 AS t", "OVER has no rule"),
-        ("SELECT a FROM _sw_rel1 AS t WHERE a IN (SELECT a FROM _sw_rel2 AS u)", "a subquery in an expression"),
-        ("SELECT a, sum(b) AS s FROM _sw_rel1 AS t GROUP BY ROLLUP (a)", "ROLLUP has no rule"),
+        ("SELECT a, row_number() OVER (ORDER BY b) AS a2 FROM _sw_rel1 AS t", "OVER without a PARTITION BY"),
+        ("SELECT a FROM _sw_rel1 AS t WHERE a > 1 OR a IN (SELECT a FROM _sw_rel2 AS u)", "inside an expression"),
+        ("SELECT (SELECT c FROM _sw_rel2 AS u LIMIT 1) AS a FROM _sw_rel1 AS t", "no aggregate over all its rows"),
+        ("SELECT a, sum(b) OVER (PARTITION BY a) AS s FROM _sw_rel1 AS t GROUP BY a, b", "OVER together with GROUP BY"),
+        (
+            "SELECT a, first_value(b) OVER (PARTITION BY a) AS s FROM _sw_rel1 AS t",
+            "without ORDER BY has no one answer",
+        ),
         ("SELECT a FROM _sw_rel1 AS t NATURAL JOIN _sw_rel2 AS u", "NATURAL JOIN has no rule"),
         (
             "SELECT x.a FROM _sw_rel1 AS x JOIN _sw_rel2 AS y ON x.a = y.a FULL JOIN _sw_rel3 AS z ON y.c = z.c",
@@ -109,9 +115,46 @@ def test_a_part_without_a_rule_does_not_spoil_the_rest() -> None:
     )
     assert isinstance(found.root, Group)
     assert isinstance(found.hidden[0], Whole)
-    both = plan("SELECT a FROM _sw_rel1 AS t EXCEPT SELECT a FROM _sw_rel2 AS u", "a")
-    assert isinstance(both.root, Whole)
-    assert "EXCEPT has no rule" in both.root.reason
+
+
+def test_a_subquery_becomes_a_join() -> None:
+    block = root("SELECT a FROM _sw_rel1 AS t WHERE a IN (SELECT a FROM _sw_rel2 AS u) AND b > 1", "a")
+    assert isinstance(block, Select)
+    assert [source.join for source in block.sources] == [Join.FIRST, Join.SEMI]
+    found = plan("SELECT a FROM _sw_rel1 AS t WHERE b > (SELECT avg(x.b) FROM _sw_rel1 AS x WHERE x.a = t.a)", "a")
+    assert isinstance(found.root, Select)
+    assert [source.join for source in found.root.sources] == [Join.FIRST, Join.LEFT]
+    assert isinstance(found.hidden[0], Group)
+
+
+def test_set_operations_and_grouping_sets_are_groups() -> None:
+    block = root("SELECT a FROM _sw_rel1 AS t EXCEPT SELECT a FROM _sw_rel2 AS u", "a")
+    assert isinstance(block, Group)
+    assert block.having == "_sw_r0 > 0 AND _sw_r1 = 0"
+    found = plan("SELECT a, sum(b) AS s FROM _sw_rel1 AS t GROUP BY ROLLUP (a)", "a", "s")
+    assert isinstance(found.root, UnionAll)
+    assert len(found.hidden) == 2
+
+
+def test_windows_share_their_partitions() -> None:
+    block = root(
+        "SELECT a, rank() OVER (PARTITION BY a, b ORDER BY b) AS r, lag(b) OVER (PARTITION BY a ORDER BY b) AS l FROM _sw_rel1 AS t",
+        "a",
+        "r",
+        "l",
+    )
+    assert isinstance(block, Partitioned)
+    assert (block.keys, block.made_total) == (1, True)
+    assert "_sw_id" in block.items[2]
+    assert "_sw_id" not in block.items[1]
+
+
+def test_a_part_that_is_there_twice_is_kept_once() -> None:
+    found = plan(
+        "WITH g AS (SELECT a, count(*) AS n FROM _sw_rel1 AS t GROUP BY a) SELECT x.a FROM g AS x JOIN g AS y ON x.n = y.a",
+        "a",
+    )
+    assert len(found.hidden) == 1
 
 
 @pytest.mark.parametrize(
