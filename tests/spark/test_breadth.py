@@ -15,7 +15,7 @@ from law import TABLES, changes, do
 from views import answer, wrong_views
 
 TORTURE = bool(os.environ.get("STEPWELL_TORTURE"))
-EXAMPLES = 200 if TORTURE else 6
+EXAMPLES = 200 if TORTURE else 4
 PHASES = [Phase.explicit, Phase.generate]
 
 QUERIES = {

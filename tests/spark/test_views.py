@@ -20,7 +20,7 @@ from stepwell.plan.render import Mode, Term
 from stepwell.plan.steps import Rule
 from views import answer, wrong_views
 
-EXAMPLES = 200 if os.environ.get("STEPWELL_TORTURE") else 20
+EXAMPLES = 200 if os.environ.get("STEPWELL_TORTURE") else 12
 PHASES = [Phase.explicit, Phase.generate]
 
 RULES: dict[str, tuple[str, list[tuple[str, Rule]]]] = {
