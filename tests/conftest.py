@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,10 @@ from hypothesis import HealthCheck, settings
 
 import stepwell
 from servers import PostgresServer
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+    # started in the background: what tests start would be deaf to Ctrl-C, too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TORTURE = bool(os.environ.get("STEPWELL_TORTURE"))
 
