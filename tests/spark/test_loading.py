@@ -91,6 +91,25 @@ def test_the_last_row_of_a_key_wins_across_files(db: stepwell.Database, tmp_path
     assert answer(db, "SELECT v FROM keyed WHERE k = 1") == [("b3",)]
 
 
+def test_many_files_of_several_shapes_keep_their_order_and_name_their_lines(
+    db: stepwell.Database, tmp_path: Path
+) -> None:
+    """Some shapes have one file, some a few, some many: each is read its own way."""
+    for number in range(24):
+        if number in (3, 9):
+            csv_file(tmp_path / f"{number:02}.csv", [(f"x{number}", number)], "v,k")
+        elif number == 5:
+            csv_file(tmp_path / f"{number:02}.csv", [(number,)], "k")
+        else:
+            csv_file(tmp_path / f"{number:02}.csv", [(number, f"x{number}")])
+    db.sql("CREATE TABLE t (k BIGINT, v STRING)")
+    db.sql(f"COPY t FROM '{tmp_path}/*.csv'")
+    assert arrived(db, "t") == [(number, None if number == 5 else f"x{number}") for number in range(24)]
+    (tmp_path / "09.csv").write_text("v,k\nx9,9\nx,nine\n")
+    with pytest.raises(BadLineError, match=r'line 3 of ".*/09.csv"'):
+        db.sql(f"COPY t FROM '{tmp_path}/*.csv'")
+
+
 def test_a_seeded_disorder_would_be_seen(
     db: stepwell.Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

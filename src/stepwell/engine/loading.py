@@ -12,6 +12,7 @@ import functools
 import itertools
 import re
 import urllib.parse
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import PurePosixPath
@@ -68,8 +69,8 @@ class Loading:
         self._runtime = runtime
         self._copy = copy
         self.files = [file for path in copy.paths for file in find_files(path)]
-        for file in self.files:
-            if self.files.count(file) > 1:
+        for file, count in Counter(self.files).items():
+            if count > 1:
                 raise InvalidSettingError(f'"{file.path}" is named twice')
         self.format = copy.options.format or _format_by_names(self.files)
         self.skipped = 0
@@ -167,8 +168,11 @@ class Loading:
         ]
         lost = "raise_error('a file came up that was not asked for: ' || _sw_path)"
         if len(group) <= _FEW:  # comparing numbers with a few is faster than looking up among many
-            cases = "".join(f" WHEN xxhash64({literal(path)}) THEN {first}L" for path, _, first in known)
-            return frame.withColumn(PLACE, F.expr(f"_sw_at + CASE xxhash64(_sw_path){cases} ELSE {lost} END"))
+            hashes = [(f"WHEN xxhash64({literal(path)}) THEN", number, first) for path, number, first in known]
+            files = " ".join(f"{when} {number}" for when, number, _ in hashes)
+            firsts = " ".join(f"{when} {first}L" for when, _, first in hashes)
+            place = F.expr(f"_sw_at + CASE xxhash64(_sw_path) {firsts} ELSE {lost} END")
+            return frame.withColumns({FILE: F.expr(f"CASE xxhash64(_sw_path) {files} END"), PLACE: place})
         shape = f"_sw_path STRING, {FILE} INT, _sw_before BIGINT"
         places = F.broadcast(self._runtime.spark.session.createDataFrame(known, shape))
         place = F.expr(f"_sw_at + coalesce(_sw_before, {lost})")
