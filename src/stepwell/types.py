@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from dataclasses import dataclass
 
@@ -185,3 +186,15 @@ def _expect(symbol: str, words: list[str], text: str) -> list[str]:
     if words[:1] != [symbol]:
         raise SqlSyntaxError(f"type {text}: expected {symbol}" + (f' before "{words[0]}"' if words else ""))
     return words[1:]
+
+
+def literal(value: int | str | datetime.date) -> str:
+    """A value as SQL writes it."""
+    match value:
+        case int():
+            return str(value)
+        case str():
+            return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        case datetime.datetime():
+            return f"TIMESTAMP{'' if value.tzinfo else '_NTZ'} '{value.isoformat(sep=' ')}'"
+    return f"DATE '{value.isoformat()}'"

@@ -28,7 +28,7 @@ from stepwell.engine.runtime import Runtime
 from stepwell.engine.snapshots import Snapshot
 from stepwell.engine.staging import reserve_counted
 from stepwell.engine.statements import target
-from stepwell.engine.upsert import literal, stage_insert
+from stepwell.engine.upsert import stage_insert
 from stepwell.errors import (
     AlreadyLoadedError,
     BadLineError,
@@ -44,7 +44,7 @@ from stepwell.relations import Column, Relation
 from stepwell.sql.statements import Copy
 from stepwell.storage import csv_fields, find_files, json_fields, parquet_schema
 from stepwell.storage.types import to_spark
-from stepwell.types import Array, Map, Struct, quote
+from stepwell.types import Array, Map, Struct, literal, quote
 from stepwell.writes import RelationWrite
 
 BAD, FILE, PLACE = "_sw_bad", "_sw_file", "_sw_place"

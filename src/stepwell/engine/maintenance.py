@@ -47,7 +47,7 @@ from stepwell.plan.render import (
 from stepwell.plan.steps import Rule, Step, plan_step
 from stepwell.relations import Column, Relation
 from stepwell.storage import write_batch
-from stepwell.types import DOUBLE, FLOAT, STRING, DataType, parse_type, quote
+from stepwell.types import DOUBLE, FLOAT, STRING, DataType, literal, parse_type, quote
 from stepwell.views import Refresh, RelationId, ViewRecord, ViewState
 
 REPAIR = "repair"
@@ -349,7 +349,7 @@ class Refresher:
         key = self._state.columns[0]
         values = batch.column(key.name).to_pylist()
         if values and None not in values and all(isinstance(value, int | str | datetime.date) for value in values):
-            self._bounds = f"{key.name} BETWEEN {_literal(min(values))} AND {_literal(max(values))}"
+            self._bounds = f"{key.name} BETWEEN {literal(min(values))} AND {literal(max(values))}"
         self._workspace.session.createDataFrame(batch).createOrReplaceTempView(PARTIAL)
         return f"SELECT * FROM {PARTIAL}"
 
@@ -426,17 +426,6 @@ class Refresher:
         if fresh:
             return write_frame(self._runtime, relation, Store.ROWS, frame.drop(DIFF), signed=False)
         return write_frame(self._runtime, relation, Store.CHANGES, frame, signed=True)
-
-
-def _literal(value: int | str | datetime.date) -> str:
-    match value:
-        case int():
-            return str(value)
-        case str():
-            return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-        case datetime.datetime():
-            return f"TIMESTAMP{'' if value.tzinfo else '_NTZ'} '{value.isoformat(sep=' ')}'"
-    return f"DATE '{value.isoformat()}'"
 
 
 def by_value(view: Relation, text: str, *, rounded: bool = False) -> str:

@@ -16,7 +16,7 @@ from stepwell.engine.staging import SMALL_BYTES, CountedRows, reserve, signed, s
 from stepwell.files import DIFF, ROW_ID, ROW_VERSION
 from stepwell.plan import Content
 from stepwell.relations import Relation
-from stepwell.types import INTEGERS, STRING, quote
+from stepwell.types import INTEGERS, STRING, literal, quote
 from stepwell.writes import RelationWrite
 
 NEW = "_sw_new"
@@ -107,10 +107,3 @@ def _with_keys(snapshot: Snapshot, relation: Relation, content: Content, keys: l
     if len(known) <= _LITERAL_KEYS:  # as text: a call to Spark for each of a thousand keys takes a second
         return rows.where(f"{column} IN ({', '.join(sorted({literal(key) for key in known}))})")
     return rows.where(f"{column} BETWEEN {literal(low)} AND {literal(high)}")
-
-
-def literal(value: int | str) -> str:
-    """A value as SQL writes it."""
-    if isinstance(value, int):
-        return str(value)
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
