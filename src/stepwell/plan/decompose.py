@@ -15,7 +15,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from stepwell.plan.blocks import Block, Group, Join, Partitioned, Plan, Rows, Select, Source, UnionAll, Whole
-from stepwell.plan.grouping import Grouping, Unsuited, has_aggregate, is_aggregate, sql_of
+from stepwell.plan.grouping import Grouping, Unsuited, has_aggregate, sql_of
+from stepwell.plan.rewrites import has_order, having_outside, unaliased, unwrapped, with_aliases, without_ctes
 from stepwell.plan.sets import counted, grouping_sets, repeated
 from stepwell.plan.subqueries import ALIAS, SubqueryJoins, has_subquery
 from stepwell.plan.windows import Windows, has_window
@@ -40,7 +41,7 @@ class Decomposer:
         # for Spark itself sqlglot writes QUALIFY as a subquery, since older ones did not have it
         again = tree.sql("databricks", comments=False) if tree.find(exp.Qualify) else sql_of(tree)
         try:
-            root = self._block(_without_ctes(tree), names)
+            root = self._block(without_ctes(tree), names)
         except Unsuited as reason:
             return Plan(Whole(text, names, str(reason))), again
         return Plan(root, tuple(self._hidden)), again
@@ -48,14 +49,14 @@ class Decomposer:
     # -- a query as a block -------------------------------------------------------------------------------------------
 
     def _block(self, tree: exp.Expr, names: tuple[str, ...]) -> Block:
-        tree = _unwrapped(tree)
+        tree = unwrapped(tree)
         _refuse_order(tree)
         if isinstance(tree, exp.Intersect | exp.Except):
             return self._set_operation(tree, names)
         if isinstance(tree, exp.Select) and (sets := grouping_sets(tree)) is not None:
             return self._grouping_sets(sets, names)
         if isinstance(tree, exp.Select) and has_subquery(tree.args.get("having")):
-            return self._block(_having_outside(tree), names)
+            return self._block(having_outside(tree), names)
         if isinstance(tree, exp.Select) and (_is_grouped(tree) or tree.args.get("distinct")):
             return self._group(tree, names)
         if isinstance(tree, exp.Select) and has_window(tree):
@@ -69,7 +70,7 @@ class Decomposer:
 
     def _rows(self, tree: exp.Expr, names: tuple[str, ...] | None) -> Rows:
         """A query as rows; a part that is not becomes a hidden block, and the rows are those of it."""
-        tree = _unwrapped(tree)
+        tree = unwrapped(tree)
         _refuse_order(tree)
         if type(tree) is exp.Union and not tree.args.get("distinct"):
             return self._union(tree, names)
@@ -86,7 +87,7 @@ class Decomposer:
             return self._rows(tree, names)
         except Unsuited as reason:
             del self._hidden[known:]
-            tree = _unwrapped(tree)
+            tree = unwrapped(tree)
             if not isinstance(tree, exp.Query):
                 raise
             found = names or _names_of(tree, self._columns)
@@ -114,8 +115,8 @@ class Decomposer:
             raise Unsuited("UNION BY NAME has no rule")
         branches: list[Rows] = []
         for side in (tree.this, tree.expression):
-            side = _unwrapped(side)
-            if type(side) is exp.Union and not side.args.get("distinct") and not _has_order(side):
+            side = unwrapped(side)
+            if type(side) is exp.Union and not side.args.get("distinct") and not has_order(side):
                 branches.extend(self._union(side, names).branches)
             else:
                 branches.append(self._nested(side, names))
@@ -137,7 +138,7 @@ class Decomposer:
         """The groups of every set; an output that is NULL for a whole set is no output of its groups."""
         branches: list[Rows] = []
         for tree in sets:
-            kept = [index for index, item in enumerate(tree.expressions) if not isinstance(_unaliased(item), exp.Null)]
+            kept = [index for index, item in enumerate(tree.expressions) if not isinstance(unaliased(item), exp.Null)]
             if not kept:
                 raise Unsuited("a grouping set without an output has no rule")
             inner = tree.copy()
@@ -157,10 +158,8 @@ class Decomposer:
         if len(items) != len(names):
             raise Unsuited("its columns could not be counted")
         qualify = tree.args.get("qualify")
-        aliases = {item.alias.lower(): _unaliased(item) for item in items if isinstance(item, exp.Alias)}
-        windows = Windows(
-            [_unaliased(item) for item in items], _with_aliases(qualify.this, aliases) if qualify else None
-        )
+        aliases = {item.alias.lower(): unaliased(item) for item in items if isinstance(item, exp.Alias)}
+        windows = Windows([unaliased(item) for item in items], with_aliases(qualify.this, aliases) if qualify else None)
         where = tree.args.get("where")
         rows = Select(
             tuple(sources),
@@ -201,7 +200,7 @@ class Decomposer:
         laterals = " ".join(sql_of(each) for each in tree.args.get("laterals") or ())
         generates = bool(laterals) or any(_generates(item) for item in items)
         where = tree.args.get("where")
-        texts = tuple(sql_of(_unaliased(item)) for item in items)
+        texts = tuple(sql_of(unaliased(item)) for item in items)
         return Select(tuple(sources), texts, found, sql_of(where.this) if where else None, laterals, generates)
 
     def _sources(self, tree: exp.Select) -> tuple[list[Source], list[tuple[str, ...]]]:
@@ -258,10 +257,10 @@ class Decomposer:
         items = _expanded(tree, sources, columns)
         keys = _keys(tree, items, columns)
         grouping = Grouping(keys)
-        outputs = tuple(sql_of(grouping.replaced(_unaliased(item))) for item in items)
+        outputs = tuple(sql_of(grouping.replaced(unaliased(item))) for item in items)
         having = tree.args.get("having")
-        aliases = {item.alias.lower(): _unaliased(item) for item in items if isinstance(item, exp.Alias)}
-        condition = sql_of(grouping.replaced(_with_aliases(having.this, aliases))) if having else None
+        aliases = {item.alias.lower(): unaliased(item) for item in items if isinstance(item, exp.Alias)}
+        condition = sql_of(grouping.replaced(with_aliases(having.this, aliases))) if having else None
         where = tree.args.get("where")
         rows = Select(
             tuple(sources),
@@ -293,9 +292,9 @@ def _keys(tree: exp.Select, items: list[exp.Expr], columns: list[tuple[str, ...]
         if group.args.get(form):
             raise Unsuited(f"{form.replace('_', ' ').upper()} has no rule")
     if group.args.get("all"):
-        return [_unaliased(item) for item in items if not has_aggregate(item)]
+        return [unaliased(item) for item in items if not has_aggregate(item)]
     known = {name.lower() for names in columns for name in names}
-    aliases = {item.alias.lower(): _unaliased(item) for item in items if isinstance(item, exp.Alias)}
+    aliases = {item.alias.lower(): unaliased(item) for item in items if isinstance(item, exp.Alias)}
     keys: list[exp.Expr] = []
     for expression in group.expressions:
         if isinstance(expression, exp.Rollup | exp.Cube | exp.GroupingSets):
@@ -304,7 +303,7 @@ def _keys(tree: exp.Select, items: list[exp.Expr], columns: list[tuple[str, ...]
             position = int(expression.this)
             if not 1 <= position <= len(items):
                 raise Unsuited(f"GROUP BY {position} is no column")
-            expression = _unaliased(items[position - 1])
+            expression = unaliased(items[position - 1])
         elif isinstance(expression, exp.Column) and not expression.table:
             name = expression.name.lower()
             if name not in known and name in aliases:
@@ -314,51 +313,6 @@ def _keys(tree: exp.Select, items: list[exp.Expr], columns: list[tuple[str, ...]
     if not keys:
         raise Unsuited("GROUP BY without keys has no rule")
     return keys
-
-
-def _with_aliases(node: exp.Expr, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
-    """A HAVING with the names of outputs replaced by what they stand for."""
-
-    def look(each: exp.Expr) -> exp.Expr:
-        if isinstance(each, exp.Column) and not each.table and each.name.lower() in aliases:
-            return aliases[each.name.lower()].copy()
-        return each
-
-    return node.copy().transform(look)
-
-
-def _having_outside(tree: exp.Select) -> exp.Select:
-    """A GROUP BY whose HAVING has subqueries, as a WHERE over the groups: there they can be joined."""
-    inner, outer = tree.copy(), tree.args["having"].this.copy()
-    aliases = {item.alias.lower(): _unaliased(item) for item in tree.expressions if isinstance(item, exp.Alias)}
-    names = [item.alias_or_name for item in tree.expressions]
-    if not all(names) or tree.args.get("distinct"):
-        raise Unsuited("a subquery in HAVING needs outputs with names, and no DISTINCT")
-    shown: list[tuple[exp.Expr, str]] = []
-
-    def look(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Query):
-            return node
-        if isinstance(node, exp.Column) and not node.table and node.name.lower() in aliases:
-            return look(aliases[node.name.lower()].copy())
-        if isinstance(node, exp.Column) or is_aggregate(node):
-            known = next((name for each, name in shown if each == node), None)
-            if known is None:
-                known = f"_sw_a{len(shown)}"
-                shown.append((node.copy(), known))
-            return exp.column(known, table="_sw_having")
-        for name, value in list(node.args.items()):
-            if isinstance(value, exp.Expr):
-                node.set(name, look(value))
-            elif isinstance(value, list):
-                node.set(name, [look(each) if isinstance(each, exp.Expr) else each for each in value])
-        return node
-
-    condition = look(outer)
-    inner.set("having", None)
-    inner.set("expressions", [*inner.expressions, *(exp.alias_(node, name) for node, name in shown)])
-    items = [exp.column(exp.to_identifier(name, quoted=True), table="_sw_having") for name in names]
-    return exp.select(*items).from_(inner.subquery("_sw_having")).where(condition)
 
 
 def _joined(source: Source, join: exp.Join, before: list[Source]) -> Source:
@@ -437,47 +391,6 @@ def _names_of(tree: exp.Query, columns: Mapping[str, tuple[str, ...]]) -> tuple[
     return _item_names(items)
 
 
-def _without_ctes(tree: exp.Expr) -> exp.Expr:
-    """A query with every WITH written out where it is named."""
-    clause = tree.args.get("with_")
-    if clause is None:
-        return tree
-    if clause.args.get("recursive"):
-        raise Unsuited("WITH RECURSIVE has no rule")
-    tree = tree.copy()
-    clause = tree.args["with_"]
-    tree.set("with_", None)
-    defined: dict[str, tuple[exp.Expr, exp.TableAlias | None]] = {}
-    for cte in clause.expressions:
-        body = _with_defined(_without_ctes(cte.this), defined)
-        defined[cte.alias.lower()] = (body, cte.args.get("alias"))
-    return _with_defined(tree, defined)
-
-
-def _with_defined(tree: exp.Expr, defined: Mapping[str, tuple[exp.Expr, exp.TableAlias | None]]) -> exp.Expr:
-    def look(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Table) and not node.db and node.name.lower() in defined:
-            body, alias = defined[node.name.lower()]
-            columns = [column.copy() for column in alias.columns] if alias else []
-            name = exp.TableAlias(this=exp.to_identifier(node.alias or node.name, quoted=True), columns=columns)
-            return exp.Subquery(this=body.copy(), alias=name)
-        return node
-
-    if any(node.args.get("with_") for node in tree.find_all(exp.Query)):
-        raise Unsuited("WITH inside a subquery has no rule")
-    return tree.transform(look)
-
-
-def _unwrapped(tree: exp.Expr) -> exp.Expr:
-    while isinstance(tree, exp.Subquery) and not _has_order(tree) and not tree.args.get("joins"):
-        tree = tree.this
-    return tree
-
-
-def _has_order(tree: exp.Expr) -> bool:
-    return any(tree.args.get(part) for part in ("limit", "offset", "order", "sort", "cluster", "distribute"))
-
-
 def _refuse_order(tree: exp.Expr) -> None:
     """LIMIT and its like; an ORDER BY alone says nothing about the rows that are there."""
     for part, name in (("limit", "LIMIT"), ("offset", "OFFSET"), ("sort", "SORT BY"),
@@ -510,10 +423,6 @@ def _generates(item: exp.Expr) -> bool:
         (isinstance(node, exp.Anonymous) and node.name.lower() in _GENERATORS)
         for node in item.walk()
     )  # fmt: skip
-
-
-def _unaliased(item: exp.Expr) -> exp.Expr:
-    return item.this if isinstance(item, exp.Alias) else item
 
 
 def _first_line(error: BaseException) -> str:
