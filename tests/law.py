@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import stepwell
-from views import answer
+from views import answer, wrong_views
 
 TABLES = """
 CREATE TABLE t (a INT, g INT, b DOUBLE, s STRING, xs ARRAY<INT>, d DECIMAL(20,10), big BIGINT, ok BOOLEAN);
@@ -43,6 +46,56 @@ changes = st.one_of(
     st.builds(lambda n, m: ("sql", f"UPDATE u SET a = {n} WHERE a = {m}"), number, number),
     st.builds(lambda n, m: ("sql", f"UPDATE k SET a = {n} WHERE id = {m}"), number, number),
 )
+
+
+def play(
+    db: stepwell.Database, queries: Mapping[str, str], examples: int, record: Callable[[str, object], None]
+) -> None:
+    """Random epochs, one an example; after each of them every view equals its query, computed anew by plain Spark."""
+    played = 0
+
+    @settings(max_examples=examples, phases=[Phase.explicit, Phase.generate], database=None)
+    @given(st.lists(changes, min_size=1, max_size=4), st.booleans())
+    def epoch(batch: list[tuple[Any, ...]], together: bool) -> None:
+        nonlocal played
+        if db.in_transaction:
+            db.sql("ROLLBACK")  # of an example that failed
+        if together:
+            db.sql("BEGIN")
+        for change in batch:
+            do(db, change)
+        if together:
+            db.sql("COMMIT")
+        assert wrong_views(db, queries) == []
+        played += 1
+
+    epoch()
+    record("epochs compared", played)
+    print(f"{played} epochs, {len(queries)} views compared after each")
+    assert played >= examples
+
+
+def is_seen(folder: Path, name: str, query: str, seed: Callable[[], None]) -> bool:
+    """Whether a bug, put in by `seed` once a view is built, makes the view differ from its query."""
+    with stepwell.connect(folder / "warehouse") as db:
+        db.sql(TABLES)
+        db.sql("INSERT INTO t (a, g, s) VALUES (1, 1, 'x'), (2, 1, 'y'), (3, 2, 'x'), (2, 2, 'z'), (5, 1, 'q')")
+        db.sql("INSERT INTO u VALUES (1, 'x'), (2, 'y')")
+        db.sql("INSERT INTO k VALUES (1, 1, 1), (2, 2, 3)")
+        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        assert wrong_views(db, {name: query}) == []
+        seed()
+        for statement in (
+            "INSERT INTO t (a, g, s) VALUES (2, 2, 'w'), (1, 1, 'x'), (3, 3, 'w')",
+            "INSERT INTO u VALUES (3, 'x')",
+            "INSERT INTO k VALUES (3, 3, 9), (4, 5, 9)",
+            "UPDATE t SET a = a + 1 WHERE g = 1 OR a = 3",
+            "DELETE FROM t WHERE s IN ('q', 'w')",
+        ):
+            db.sql(statement)
+            if wrong_views(db, {name: query}):
+                return True
+    return False
 
 
 def do(db: stepwell.Database, change: tuple[Any, ...]) -> None:

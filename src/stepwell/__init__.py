@@ -4,9 +4,20 @@
 """
 
 from stepwell.database import Database, connect
-from stepwell.errors import ConflictError, StepwellError
+from stepwell.errors import ConflictError, StepwellError, StepwellWarning
+from stepwell.functions import Function
 from stepwell.notebook import load_ipython_extension
 from stepwell.rows import Rows
 from stepwell.version import __version__
 
-__all__ = ["ConflictError", "Database", "Rows", "StepwellError", "__version__", "connect", "load_ipython_extension"]
+__all__ = [
+    "ConflictError",
+    "Database",
+    "Function",
+    "Rows",
+    "StepwellError",
+    "StepwellWarning",
+    "__version__",
+    "connect",
+    "load_ipython_extension",
+]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepwell.catalog import Catalog, control, open_catalog, relations, settings, sqlite_url, writes
 from stepwell.clock import Clock, SystemClock
@@ -25,6 +25,7 @@ from stepwell.engine import (
     differences,
     discard,
     drop_relations,
+    failed_in,
     inspect,
     is_system,
     mark_for_repair,
@@ -49,6 +50,7 @@ from stepwell.errors import (
     CancelledError,
     ConflictError,
     DatabaseClosedError,
+    InvalidDefinitionError,
     InvalidSettingError,
     LabelError,
     ReadOnlyError,
@@ -59,9 +61,11 @@ from stepwell.errors import (
     UndefinedTableError,
     WarehouseError,
     nearest,
+    warn,
 )
 from stepwell.failpoints import failpoint
 from stepwell.files import HIDDEN_PREFIX, total
+from stepwell.functions import Function
 from stepwell.loads import Format, LoadOptions
 from stepwell.relations import Definition, Relation, RelationKind
 from stepwell.rows import Rows
@@ -110,6 +114,8 @@ from stepwell.writes import RelationWrite, Write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_Called = TypeVar("_Called", bound="Callable[..., Any]")
 
 _TRIES = 10
 """How often a statement in conflict is run before its user hears of it."""
@@ -184,6 +190,34 @@ class Database:
         name = Name((table.removeprefix("main."),), Slice(table, 0, len(table)))
         options = LoadOptions(format=Format.PARQUET, label=label)
         return self._copy(Copy(name, None, tuple(os.fspath(path) for path in given), options))
+
+    def function(self, name: str, *, version: int, returns: str = "STRING") -> Callable[[_Called], _Called]:
+        """Register a Python function, as a decorator; queries and views may call it by `name` from then on.
+
+        It must give the same for the same values, always. A view is maintained with the version that it was created
+        with, so whoever opens the warehouse registers that version again: here, or with `connect(functions=[…])`.
+        """
+
+        def register(call: _Called) -> _Called:
+            self._register(Function(name, version, call, returns))
+            return call
+
+        return register
+
+    def _register(self, function: Function) -> None:
+        self._require_open()
+        with self._runtime.catalog.read() as tx:
+            known = relations.get_all(tx)
+        for each in known:
+            versions = dict(each.view.functions) if each.definition.view and not each.is_hidden else {}
+            if versions.get(function.key, function.version) != function.version:
+                raise InvalidDefinitionError(
+                    f'{each.kind} "{each.name}" was created with version {versions[function.key]} of function '
+                    f'"{function.name}", and this is version {function.version}',
+                    hint=f"Register it under another name, or drop {each.name} first.",
+                    sqlstate="55006",
+                )
+        self._runtime.spark.register(function)
 
     def cancel(self) -> None:
         """Stop what other threads are running here; what is acknowledged already stays so and becomes readable."""
@@ -387,6 +421,8 @@ class Database:
         failpoint("acknowledge.after")
         if wants_barrier:
             self._wait(Epoch(receipt.epoch))
+            for said in failed_in(self._runtime, Epoch(receipt.epoch)):
+                warn(said)
         else:
             self._leader.ensure_led()
         return self._written(shown, receipt.epoch)
@@ -560,12 +596,13 @@ def connect(
     spark: SparkSession | str | None = None,
     clock: Clock | None = None,
     dialect: str = "spark",
+    functions: Sequence[Function] = (),
 ) -> Database:
     """Open a warehouse, a folder or a URL, and create it if it is not there.
 
     `catalog` is a database URL, by default SQLite inside the warehouse; `spark` a session or a master URL, by default a
     local Spark, started when a statement first needs it. With `dialect` "postgres", statements are as PostgreSQL
-    writes them, as far as they can be carried over.
+    writes them, as far as they can be carried over. `functions` are those in Python that views call.
     """
     try:
         spoken = Dialect(dialect)
@@ -573,7 +610,10 @@ def connect(
         raise InvalidSettingError(f'there is no dialect "{dialect}"', hint="There are spark and postgres.") from error
     place = Warehouse(os.fspath(warehouse))
     place.create()
-    return Database(open_runtime(place, catalog, spark, clock), spoken)
+    runtime = open_runtime(place, catalog, spark, clock)
+    for function in functions:  # before anything is maintained here
+        runtime.spark.register(function)
+    return Database(runtime, spoken)
 
 
 def open_runtime(

@@ -7,7 +7,9 @@ way SQL does. When the mistake stands in a text, the error carries the place, an
 from __future__ import annotations
 
 import difflib
+import inspect
 import re
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -60,6 +62,8 @@ class StepwellError(Exception):
         self.detail = mask(detail) if detail else None
         self.hint = hint
         self.place = place
+        self.fragment: str | None = None
+        """The part of a query of our own that it happened in, where there is no place in the user's text."""
         if sqlstate:
             self.sqlstate = sqlstate
 
@@ -246,6 +250,18 @@ class DatabaseClosedError(StepwellError):
     """The database was closed before."""
 
     sqlstate = "08003"
+
+
+class StepwellWarning(UserWarning):
+    """Something that a caller should know and that stops nobody: a view has failed, or does not follow."""
+
+
+def warn(message: str) -> None:
+    """Warn whoever called stepwell: the warning points at the first line that is not ours."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == "stepwell":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, StepwellWarning, stacklevel=level)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

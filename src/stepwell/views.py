@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NewType
 
+from stepwell.functions import Versions
+
 RelationId = NewType("RelationId", int)
 
 
@@ -61,6 +63,8 @@ class ViewDefinition:
     blocks: tuple[RelationId, ...] = ()
     owner: RelationId | None = None
     priority: int = 0
+    functions: Versions = ()
+    """The functions in Python that its query calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,10 @@ class Refresh:
     jobs: int
     microseconds: int
     started_at: int = 0
+    rows_there: int = 0
+    expected: int | None = None
+    recompute_expected: int | None = None
+    """Rows of the inputs; microseconds that the rule was expected to take, and that a recomputation was."""
 
 
 def placeholder(relation: int) -> str:

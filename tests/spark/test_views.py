@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 
 import stepwell
-from law import TABLES, changes, do
+from law import TABLES, is_seen, play
 from stepwell.plan import groups, render
 from stepwell.plan.blocks import Select
 from stepwell.plan.render import Mode, Term
@@ -21,7 +18,6 @@ from stepwell.plan.steps import Rule
 from views import answer, wrong_views
 
 EXAMPLES = 200 if os.environ.get("STEPWELL_TORTURE") else 12
-PHASES = [Phase.explicit, Phase.generate]
 
 RULES: dict[str, tuple[str, list[tuple[str, Rule]]]] = {
     "filtered": ("SELECT a, b, s FROM t WHERE a > 1", [("filter, project", Rule.APPLY)]),
@@ -118,26 +114,7 @@ def test_maintained_equals_recomputed(
     shared: stepwell.Database, record_property: Callable[[str, object], None]
 ) -> None:
     """One history without end, an epoch an example; every rule sees each of them."""
-    played = 0
-
-    @settings(max_examples=EXAMPLES, phases=PHASES, database=None)
-    @given(st.lists(changes, min_size=1, max_size=4), st.booleans())
-    def play(batch: list[tuple[Any, ...]], together: bool) -> None:
-        nonlocal played
-        if shared.in_transaction:
-            shared.sql("ROLLBACK")  # of an example that failed
-        if together:
-            shared.sql("BEGIN")
-        for change in batch:
-            do(shared, change)
-        if together:
-            shared.sql("COMMIT")
-        assert wrong_views(shared, QUERIES) == []
-        played += 1
-
-    play()
-    record_property("epochs in which every rule was compared", played)
-    assert played >= EXAMPLES
+    play(shared, QUERIES, EXAMPLES, record_property)
     for name in QUERIES:
         assert answer(shared, f"VERIFY {name}")[0][2] is True, name
     for name in ("t", "u", "k", *QUERIES):
@@ -215,22 +192,4 @@ BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
 @pytest.mark.parametrize("bug", BUGS)
 def test_a_seeded_bug_is_seen(tmp_path: Path, bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seed, name = BUGS[bug]
-    chosen = {name: QUERIES[name]}
-    rng = random.Random(7)
-    with stepwell.connect(tmp_path / "warehouse") as db:
-        db.sql(TABLES)
-        db.sql("INSERT INTO t (a, g, s) VALUES (1, 1, 'x'), (2, 1, 'y'), (3, 2, 'x'), (2, 2, 'z'), (5, 1, 'q')")
-        db.sql("INSERT INTO u VALUES (1, 'x'), (2, 'y')")
-        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {QUERIES[name]}")
-        assert wrong_views(db, chosen) == []
-        seed(monkeypatch)
-        for statement in (
-            f"INSERT INTO t (a, g, s) VALUES (2, 2, 'w'), (1, 1, 'x'), ({rng.randint(3, 4)}, 3, 'w')",
-            "INSERT INTO u VALUES (3, 'n')",
-            "UPDATE t SET a = a + 1 WHERE g = 1 OR a = 3",
-            "DELETE FROM t WHERE s IN ('q', 'w')",
-        ):
-            db.sql(statement)
-            if wrong_views(db, chosen):
-                return
-    pytest.fail(f"the seeded bug in {bug} was not seen")
+    assert is_seen(tmp_path, name, QUERIES[name], lambda: seed(monkeypatch)), bug

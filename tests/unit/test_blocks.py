@@ -16,6 +16,7 @@ from stepwell.plan.blocks import (
     decode,
     encode,
     inputs_of,
+    obstacle,
     renumbered,
 )
 from stepwell.plan.decompose import Decomposer
@@ -86,11 +87,11 @@ def test_distinct_and_union_are_groups_of_everything() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("SELECT a FROM _sw_rel1 AS t ORDER BY a LIMIT 3", "LIMIT has no rule"),
-        ("SELECT a, row_number() OVER (ORDER BY b) AS a2 FROM _sw_rel1 AS t", "OVER without a PARTITION BY"),
-        ("SELECT a FROM _sw_rel1 AS t WHERE a > 1 OR a IN (SELECT a FROM _sw_rel2 AS u)", "inside an expression"),
+        ("SELECT a FROM _sw_rel1 AS t ORDER BY a LIMIT 1 + 2", "LIMIT of other than a number"),
+        ("SELECT a FROM _sw_rel1 AS t WHERE a > 1 OR a NOT IN (SELECT a FROM _sw_rel2 AS u)", "inside an expression"),
+        ("SELECT a FROM _sw_rel1 AS t SORT BY a", "SORT BY has no rule"),
         ("SELECT (SELECT c FROM _sw_rel2 AS u LIMIT 1) AS a FROM _sw_rel1 AS t", "no aggregate over all its rows"),
-        ("SELECT a, sum(b) OVER (PARTITION BY a) AS s FROM _sw_rel1 AS t GROUP BY a, b", "OVER together with GROUP BY"),
+        ("SELECT a, sum(b) OVER (PARTITION BY a) AS s FROM _sw_rel1 AS t GROUP BY ROLLUP (a, b)", "OVER together with"),
         (
             "SELECT a, first_value(b) OVER (PARTITION BY a) AS s FROM _sw_rel1 AS t",
             "without ORDER BY has no one answer",
@@ -110,11 +111,35 @@ def test_what_has_no_rule_says_so(text: str, reason: str) -> None:
 
 
 def test_a_part_without_a_rule_does_not_spoil_the_rest() -> None:
-    found = plan(
-        "SELECT s.a, count(*) AS n FROM (SELECT a FROM _sw_rel1 AS t ORDER BY b LIMIT 5) AS s GROUP BY s.a", "a", "n"
-    )
+    found = plan("SELECT s.a, count(*) AS n FROM (SELECT a FROM _sw_rel1 AS t SORT BY b) AS s GROUP BY s.a", "a", "n")
     assert isinstance(found.root, Group)
     assert isinstance(found.hidden[0], Whole)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a FROM _sw_rel1 AS t ORDER BY b LIMIT 3",
+        "SELECT a FROM _sw_rel1 AS t UNION SELECT a FROM _sw_rel2 AS u ORDER BY 1 LIMIT 3 OFFSET 1",
+        "SELECT row_number() OVER (ORDER BY b) AS a FROM _sw_rel1 AS t",
+        "SELECT a FROM _sw_rel1 AS t GROUP BY a ORDER BY count(*) LIMIT 2",
+    ],
+)
+def test_what_looks_at_all_rows_is_one_partition(text: str) -> None:
+    block = root(text, "a")
+    assert isinstance(block, Partitioned)
+    assert block.keys == 0
+    assert block.made_total
+    assert obstacle(block) is not None
+
+
+def test_windows_over_groups_group_first() -> None:
+    found = plan(
+        "SELECT a, rank() OVER (PARTITION BY a % 2 ORDER BY sum(b)) AS r FROM _sw_rel1 AS t GROUP BY a", "a", "r"
+    )
+    assert isinstance(found.root, Partitioned)
+    assert found.root.keys == 1
+    assert isinstance(found.hidden[0], Group)
 
 
 def test_a_subquery_becomes_a_join() -> None:

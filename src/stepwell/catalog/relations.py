@@ -203,6 +203,7 @@ def _encode_view(view: ViewDefinition) -> dict[str, object]:
         "blocks": list(view.blocks),
         "owner": view.owner,
         "priority": view.priority,
+        "functions": [list(each) for each in view.functions],
     }
 
 
@@ -218,6 +219,7 @@ def _decode_view(stored: dict[str, Any]) -> ViewDefinition:
         tuple(map(RelationId, stored["blocks"])),
         stored["owner"],
         stored.get("priority", 0),
+        tuple((name, version) for name, version in stored.get("functions", ())),
     )
 
 

@@ -175,4 +175,7 @@ refreshes = sa.Table(
     sa.Column("jobs", sa.BigInteger, nullable=False),
     sa.Column("microseconds", sa.BigInteger, nullable=False),
     sa.Column("started_at", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("rows_there", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("expected", sa.BigInteger),
+    sa.Column("recompute_expected", sa.BigInteger),
 )

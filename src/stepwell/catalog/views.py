@@ -72,6 +72,9 @@ def record_refreshes(tx: Transaction, done: Sequence[Refresh]) -> None:
                 "jobs": each.jobs,
                 "microseconds": each.microseconds,
                 "started_at": each.started_at,
+                "rows_there": each.rows_there,
+                "expected": each.expected,
+                "recompute_expected": each.recompute_expected,
             }
             for each in done
         ],
@@ -87,6 +90,21 @@ def last_refresh(tx: Transaction, id_: RelationId) -> Refresh | None:
     query = sa.select(refreshes).where(refreshes.c.relation_id == id_).order_by(refreshes.c.epoch.desc()).limit(1)
     row = tx.execute(query).one_or_none()
     return _refresh(row) if row else None
+
+
+def last_by_rule(tx: Transaction, rules: Sequence[str]) -> dict[RelationId, dict[str, Refresh]]:
+    """The last refresh of every view by each of these rules."""
+    newest = (
+        sa.select(refreshes.c.relation_id, refreshes.c.rule, sa.func.max(refreshes.c.epoch).label("epoch"))
+        .where(refreshes.c.rule.in_(rules))
+        .group_by(refreshes.c.relation_id, refreshes.c.rule)
+        .subquery()
+    )
+    same = sa.and_(refreshes.c.relation_id == newest.c.relation_id, refreshes.c.epoch == newest.c.epoch)
+    found: dict[RelationId, dict[str, Refresh]] = {}
+    for row in tx.execute(sa.select(refreshes).join(newest, same)):
+        found.setdefault(RelationId(row.relation_id), {})[row.rule] = _refresh(row)
+    return found
 
 
 def forget_refreshes(tx: Transaction, before: Epoch) -> None:

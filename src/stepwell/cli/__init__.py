@@ -6,12 +6,13 @@ Data goes to standard output, talk to standard error. Exit 0 for success, 1 if a
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from stepwell.errors import StepwellError, WarehouseError
+from stepwell.errors import StepwellError, StepwellWarning, WarehouseError
 from stepwell.version import __version__
 
 if TYPE_CHECKING:
@@ -53,6 +54,12 @@ class _Commands(click.Group):
 def main(ctx: click.Context, debug: bool) -> None:
     """Cascading materialized views for Apache Spark."""
     ctx.obj = {"debug": debug}
+    warnings.simplefilter("always", StepwellWarning)
+    warnings.showwarning = _say_warning
+
+
+def _say_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    click.echo(f"warning: {message}", err=True)
 
 
 def warehouse_options(function: Callable[..., Any]) -> Callable[..., Any]:

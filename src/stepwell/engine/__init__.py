@@ -32,6 +32,7 @@ from stepwell.engine.session import Spark
 from stepwell.engine.snapshots import Snapshot
 from stepwell.engine.staging import discard, require_files
 from stepwell.engine.statements import Staging, stage_data, stage_statement
+from stepwell.engine.stopped import failed_in
 from stepwell.engine.system import SYSTEM_NAMESPACE, SYSTEM_TABLES, read_system_table, system_rows
 from stepwell.engine.vacuum import clean_orphans, vacuum
 from stepwell.engine.verify import Verdict, mark_for_repair, verify
@@ -54,6 +55,7 @@ __all__ = [
     "differences",
     "discard",
     "drop_relations",
+    "failed_in",
     "find_java",
     "graph_nodes",
     "inspect",

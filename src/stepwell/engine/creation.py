@@ -26,10 +26,11 @@ from stepwell.errors import (
     UnsupportedError,
     nearest,
 )
-from stepwell.plan.blocks import Block, Group, Plan, Whole, encode, inputs_of, renumbered
+from stepwell.plan.blocks import Block, Group, Plan, encode, inputs_of, obstacle, renumbered
 from stepwell.plan.groups import folding_of
 from stepwell.plan.render import keys_of
 from stepwell.relations import Column, Definition, Relation, RelationKind
+from stepwell.sql import called_functions
 from stepwell.sql.statements import AlterView, CreateView, DropRelations, Name, ViewAction
 from stepwell.views import Input, RefreshPolicy, RelationId, ViewDefinition, ViewState
 
@@ -168,6 +169,12 @@ def alter_view(runtime: Runtime, tx: Transaction, statement: AlterView) -> None:
                 chosen += [
                     id_ for id_ in waiting if records[id_].state == ViewState.PAUSED and records[id_].reason != BY_USER
                 ]
+            if records[relation.id].state == wanted:
+                raise StepwellError(
+                    f'{relation.kind} "{relation.name}" is {wanted.value} already',
+                    place=statement.name.slice.place,
+                    sqlstate="55000",
+                )
             for id_ in chosen:
                 record = records[id_]
                 if record.state == wanted:
@@ -215,11 +222,21 @@ def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyz
     columns = {source.relation: source.columns for source in analyzed.inputs}
     blocks: list[RelationId] = []
     policy, priority = statement.options.policy or RefreshPolicy.AUTO, statement.options.priority or 0
+    called = called_functions(statement.query)
+    functions = tuple((each.key, each.version) for each in runtime.spark.functions if each.key in called)
     for index, (block, found) in enumerate(zip(analyzed.plan.hidden, analyzed.hidden, strict=True)):
         numbered: Block = renumbered(block, numbers)
         state = _create_state(tx, runtime, numbered)
         view = ViewDefinition(
-            "", "", (), _inputs(numbered, columns), policy, encode(numbered), state, priority=priority
+            "",
+            "",
+            (),
+            _inputs(numbered, columns),
+            policy,
+            encode(numbered),
+            state,
+            priority=priority,
+            functions=functions,
         )
         relation = relations.create(tx, f"_sw_{runtime.attempt()}", Definition(RelationKind.BLOCK, view=view), found)
         views.add(tx, relation.id, Epoch(UNBUILT))
@@ -237,6 +254,7 @@ def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyz
         _create_state(tx, runtime, root),
         tuple(blocks),
         priority=priority,
+        functions=functions,
     )
     return Definition(RelationKind.MATERIALIZED, view=view)
 
@@ -267,7 +285,7 @@ def require_policy(statement: CreateView, plan: Plan) -> None:
 
 
 def _require_incremental(name: str, policy: RefreshPolicy | None, blocks: Sequence[Block]) -> None:
-    reasons = [block.reason for block in blocks if isinstance(block, Whole)]
+    reasons = [reason for block in blocks if (reason := obstacle(block)) is not None]
     if policy == RefreshPolicy.INCREMENTAL and reasons:
         raise UnsupportedError(
             f'view "{name}" cannot be maintained incrementally',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -127,7 +128,26 @@ def _shape(
         return DataFileError(f'the data file "{path}" is {"missing" if gone else "damaged"}', detail=message)
     if "CANCEL" in condition or "was cancelled" in message.lower() or "INTERRUPT" in condition:
         return CancelledError("the statement was cancelled", detail="Nothing of it was applied.")
-    return QueryError(message, place=place, sqlstate=sqlstate)
+    if condition.startswith("UNRESOLVED_ROUTINE"):
+        name = parameters.get("routineName", "").replace("`", "")
+        return QueryError(
+            f'function "{name}" does not exist',
+            place=place,
+            hint="A function in Python is registered with Database.function.",
+            sqlstate="42883",
+        )
+    error = QueryError(message, place=place, sqlstate=sqlstate)
+    error.fragment = _drawn(text)
+    return error
+
+
+def _drawn(text: str) -> str | None:
+    """The part of a query that Spark has drawn carets below."""
+    lines = text.splitlines()
+    for above, below in itertools.pairwise(lines):
+        if found := re.fullmatch(r"( *)(\^+) *", below):
+            return above[found.start(2) : found.end(2)].strip() or None
+    return None
 
 
 def _in_users_words(message: str, composition: Composition | None) -> str:

@@ -6,6 +6,7 @@ and is then what its children read; nothing of it counts before the epoch is com
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +29,10 @@ from stepwell.epochs import Epoch
 from stepwell.errors import FencedError, StepwellError, WarehouseError
 from stepwell.failpoints import failpoint
 from stepwell.files import DIFF, ROW_ID, ROW_VERSION, DataFile, NewFile, Store, total
+from stepwell.functions import unlike
 from stepwell.plan.aggregates import REFOLD
 from stepwell.plan.blocks import Block, Group, Partitioned, Whole
+from stepwell.plan.costs import Cost, Costs
 from stepwell.plan.fingerprints import fingerprint
 from stepwell.plan.groups import IN_ROWS, IN_STATE, STATE_VERSION, Folding, direct, folding_of, grouped_rows
 from stepwell.plan.render import (
@@ -44,7 +47,8 @@ from stepwell.plan.render import (
     typed,
     versioned,
 )
-from stepwell.plan.steps import Rule, Step, plan_step
+from stepwell.plan.steps import Change, Rule, Step, plan_step
+from stepwell.plan.wording import users_words
 from stepwell.relations import Column, Relation
 from stepwell.storage import write_batch
 from stepwell.types import DOUBLE, FLOAT, STRING, DataType, literal, parse_type, quote
@@ -140,6 +144,7 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
 
         def work(worker: int) -> Refreshed | None:
             with runtime.doing(f'maintaining view "{view.name}"'), translated():
+                _require_functions(runtime, view)
                 return _refresh(workspace.beside(worker), definitions, view, records[id_], epoch)
 
         return work
@@ -151,12 +156,17 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
         if isinstance(outcome, Exception):  # whatever it is, a view fails alone: its parents and all others go on
             if isinstance(outcome, StepwellError) and outcome.sqlstate == LOST_SPARK:
                 raise outcome
-            reason = outcome.message if isinstance(outcome, StepwellError) else f"{type(outcome).__name__}: {outcome}"
+            reason = f"{type(outcome).__name__}: {outcome}"
+            if isinstance(outcome, StepwellError):
+                where = users_words(definitions.blocks[id_], outcome.fragment) if outcome.fragment else None
+                reason = f'{outcome.message.rstrip(".")}, in "{where}"' if where else outcome.message
             stopped[id_] = reason
             result.records.append(ViewRecord(id_, ViewState.ERROR, held(records[id_].reflects), reason))
             runtime.notes.append(f'view "{view.name}" has failed: {reason}')
         elif outcome is not None:
             result.add(outcome)
+            known = _costs(runtime)
+            known[id_] = _with_cost(known.get(id_, Costs()), outcome.refresh)
             for relation, new in outcome.files.items():
                 workspace.add_delta(relation, new)
         failpoint("maintain.view")
@@ -172,10 +182,39 @@ def _exists(definitions: Definitions, id_: RelationId, epoch: Epoch) -> bool:
     return id_ in definitions.by_id and definitions.by_id[id_].created_epoch <= epoch
 
 
+def _costs(runtime: Runtime) -> dict[RelationId, Costs]:
+    """What the views have cost, from the record; kept in memory, where every refresh is added."""
+    if "costs" not in runtime.cache:
+        with runtime.catalog.read() as tx:
+            last = views.last_by_rule(tx, [rule.value for rule in Rule])
+        found: dict[RelationId, Costs] = {}
+        for id_, by_rule in last.items():
+            for refresh in sorted(by_rule.values(), key=lambda each: each.epoch):
+                found[id_] = _with_cost(found.get(id_, Costs()), refresh)
+        runtime.cache["costs"] = found
+    known: dict[RelationId, Costs] = runtime.cache["costs"]
+    return known
+
+
+def _with_cost(costs: Costs, refresh: Refresh) -> Costs:
+    if refresh.rule in (Rule.BUILD.value, Rule.RECOMPUTE.value):
+        return dataclasses.replace(costs, recompute=Cost(refresh.rows_there, refresh.microseconds))
+    return dataclasses.replace(costs, update=Cost(refresh.rows_in, refresh.microseconds))
+
+
+def _require_functions(runtime: Runtime, view: Relation) -> None:
+    wrong = unlike(view.view.functions, runtime.spark.functions)
+    if wrong is not None:
+        raise StepwellError(wrong, hint="Register it with Database.function, and RESUME the view.", sqlstate="42883")
+
+
 def _refresh(
     workspace: Workspace, definitions: Definitions, view: Relation, record: ViewRecord, epoch: Epoch
 ) -> Refreshed | None:
     block = definitions.blocks[view.id]
+    inputs = dict.fromkeys(RelationId(each.relation) for each in view.view.inputs)
+    costs = _costs(workspace.runtime).get(view.id, Costs())
+    rows_there = sum(workspace.after(id_).count for id_ in inputs)
     changed = [RelationId(id_) for id_ in dict.fromkeys(i.relation for i in view.view.inputs) if workspace.delta(id_)]
     repair = record.reflects < 0 and record.reason == REPAIR
     if record.reflects == UNBUILT or repair:
@@ -185,7 +224,9 @@ def _refresh(
     elif not changed:
         return None
     else:
-        step = plan_step(block, view.view.policy, {id_: workspace.change(id_) for id_ in changed})
+        changes: dict[int, Change] = {id_: workspace.change(id_) for id_ in changed}
+        expected = costs.expect(sum(change.rows for change in changes.values()), rows_there)
+        step = plan_step(block, view.view.policy, changes, expected)
     started, started_at = time.perf_counter(), workspace.runtime.clock.now()
     tracker = workspace.runtime.spark.begin_group(f"stepwell-{epoch}-{view.id}", f"{step.rule.value}: {view.name}")
     state = definitions.state_of(view)
@@ -205,6 +246,9 @@ def _refresh(
         tracker(),
         round((time.perf_counter() - started) * 1_000_000),
         started_at,
+        rows_there,
+        step.expected.recompute if step.rule == Rule.RECOMPUTE else step.expected.update,
+        step.expected.recompute,
     )
     caught_up = ViewRecord(view.id, ViewState.RUNNING, epoch, None) if record.reflects < 0 else None
     return Refreshed(made, refresh, caught_up, frozenset(replaced))

@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame
 from stepwell.engine.failures import translated
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.snapshots import Snapshot
+from stepwell.engine.stopped import stopped
 from stepwell.engine.system import SYSTEM_NAMESPACE, system_frame
 from stepwell.epochs import Epoch
-from stepwell.errors import Place, SqlSyntaxError, StepwellError, UndefinedTableError, UnsupportedError
+from stepwell.errors import Place, SqlSyntaxError, StepwellError, UndefinedTableError, UnsupportedError, warn
 from stepwell.files import DIFF, EPOCH
 from stepwell.relations import Relation, RelationKind
 from stepwell.sql import QUERY, AsOf, Composition, Reference, find_references
@@ -104,6 +105,8 @@ class Binding:
         return self._stored(relation, epoch, [column.name for column in relation.columns])
 
     def _stored(self, relation: Relation, epoch: Epoch | None, columns: Sequence[str]) -> DataFrame:
+        if epoch is None and (said := stopped(self._runtime, relation)):
+            warn(said)
         content = self._snapshot.content(relation, epoch)
         self.bytes += content.bytes
         return self._snapshot.rows(relation, content).select(*(quote(name) for name in columns))

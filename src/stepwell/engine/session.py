@@ -17,7 +17,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from stepwell.engine.java import find_java, java_home_for_spark
-from stepwell.errors import StepwellError
+from stepwell.errors import InvalidDefinitionError, ReservedNameError, StepwellError
+from stepwell.functions import Function
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -71,6 +72,7 @@ class Spark:
         self._origin = origin
         self._session: SparkSession | None = None
         self._maintenance: list[SparkSession] = []
+        self._functions: dict[str, Function] = {}
         self._lock = threading.RLock()
         self._starting = False
 
@@ -90,7 +92,7 @@ class Spark:
                 self._starting = True
                 try:
                     base = self._origin if isinstance(self._origin, SparkSession) else start_spark(self._origin)
-                    self._session = _ours(base)
+                    self._session = self._made(base)
                 finally:
                     self._starting = False
             return self._session
@@ -99,8 +101,26 @@ class Spark:
         """A session for a worker of the barrier loop: its temporary views are its own."""
         with self._lock:
             while len(self._maintenance) <= worker:
-                self._maintenance.append(_ours(self.session))
+                self._maintenance.append(self._made(self.session))
             return self._maintenance[worker]
+
+    @property
+    def functions(self) -> list[Function]:
+        """The functions in Python that a query may call here."""
+        return list(self._functions.values())
+
+    def register(self, function: Function) -> None:
+        """Let queries call a function, in every session of ours."""
+        with self._lock:
+            for session in ([self._session] if self._session else []) + self._maintenance:
+                _let_call(session, function, again=function.key in self._functions)
+            self._functions[function.key] = function
+
+    def _made(self, base: SparkSession) -> SparkSession:
+        session = _ours(base)
+        for function in self._functions.values():
+            _let_call(session, function, again=False)
+        return session
 
     def tasks(self) -> tuple[int, int]:
         """How many tasks of the jobs in flight are done, of how many; 0 of 0 where nobody can tell."""
@@ -199,6 +219,17 @@ def _builder(master: str | None) -> SparkSession.Builder:
             .config("spark.driver.host", "127.0.0.1")
         )
     return builder
+
+
+def _let_call(session: SparkSession, function: Function, *, again: bool) -> None:
+    if not again and session.catalog.functionExists(function.name):
+        raise ReservedNameError(f'"{function.name}" is a function of Spark\'s own', hint="Choose another name.")
+    try:
+        session.udf.register(function.name, function.call, function.returns)
+    except PySparkException as error:
+        raise InvalidDefinitionError(
+            f'function "{function.name}" cannot return "{function.returns}"', detail=str(error).splitlines()[0]
+        ) from error
 
 
 def _is_local(session: SparkSession) -> bool:

@@ -170,6 +170,9 @@ def _refreshes(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
             each.jobs,
             each.microseconds,
             _instant(each.started_at),
+            each.rows_there,
+            each.expected,
+            each.recompute_expected,
         )
         for each in views.all_refreshes(tx)
         if each.relation in known
@@ -255,6 +258,9 @@ SYSTEM_TABLES = {
             Column("jobs", BIGINT),
             Column("microseconds", BIGINT),
             Column("started_at", TIMESTAMP),
+            Column("rows_there", BIGINT),
+            Column("expected", BIGINT),
+            Column("recompute_expected", BIGINT),
         ),
         _refreshes,
     ),

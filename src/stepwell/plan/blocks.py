@@ -141,6 +141,17 @@ class Plan:
     hidden: tuple[Block, ...] = ()
 
 
+def obstacle(block: Block) -> str | None:
+    """Why a block can only be computed anew, if that is so."""
+    match block:
+        case Whole(_, _, reason):
+            return reason
+        case Partitioned(keys=0):
+            return "a LIMIT, or an OVER without a PARTITION BY that all windows share, looks at all rows"
+        case _:
+            return None
+
+
 def inputs_of(block: Block | Source) -> Iterator[int]:
     """The relations that a block reads, as often as it does."""
     match block:

@@ -16,7 +16,19 @@ from sqlglot.errors import SqlglotError
 
 from stepwell.plan.blocks import Block, Group, Join, Partitioned, Plan, Rows, Select, Source, UnionAll, Whole
 from stepwell.plan.grouping import Grouping, Unsuited, has_aggregate, sql_of
-from stepwell.plan.rewrites import has_order, having_outside, unaliased, unwrapped, with_aliases, without_ctes
+from stepwell.plan.rewrites import (
+    aliases_of,
+    has_order,
+    having_outside,
+    limited,
+    unaliased,
+    unwrapped,
+    windows_outside,
+    with_aliases,
+    with_lateral_views,
+    with_windows,
+    without_ctes,
+)
 from stepwell.plan.sets import counted, grouping_sets, repeated
 from stepwell.plan.subqueries import ALIAS, SubqueryJoins, has_subquery
 from stepwell.plan.windows import Windows, has_window
@@ -51,8 +63,14 @@ class Decomposer:
     def _block(self, tree: exp.Expr, names: tuple[str, ...]) -> Block:
         tree = unwrapped(tree)
         _refuse_order(tree)
+        if isinstance(tree, exp.Query) and _is_limited(tree):
+            return self._block(limited(tree, names), names)
+        if isinstance(tree, exp.Select) and tree.args.get("windows"):
+            tree = with_windows(tree)
         if isinstance(tree, exp.Intersect | exp.Except):
             return self._set_operation(tree, names)
+        if isinstance(tree, exp.Select) and _is_grouped(tree) and has_window(tree):
+            return self._block(windows_outside(tree, self._group_keys(tree)), names)
         if isinstance(tree, exp.Select) and (sets := grouping_sets(tree)) is not None:
             return self._grouping_sets(sets, names)
         if isinstance(tree, exp.Select) and has_subquery(tree.args.get("having")):
@@ -72,6 +90,8 @@ class Decomposer:
         """A query as rows; a part that is not becomes a hidden block, and the rows are those of it."""
         tree = unwrapped(tree)
         _refuse_order(tree)
+        if isinstance(tree, exp.Query) and _is_limited(tree):
+            return self._read_hidden(tree, names)
         if type(tree) is exp.Union and not tree.args.get("distinct"):
             return self._union(tree, names)
         if isinstance(tree, exp.Select) and not (_is_grouped(tree) or tree.args.get("distinct") or has_window(tree)):
@@ -158,7 +178,7 @@ class Decomposer:
         if len(items) != len(names):
             raise Unsuited("its columns could not be counted")
         qualify = tree.args.get("qualify")
-        aliases = {item.alias.lower(): unaliased(item) for item in items if isinstance(item, exp.Alias)}
+        aliases = aliases_of(items)
         windows = Windows([unaliased(item) for item in items], with_aliases(qualify.this, aliases) if qualify else None)
         where = tree.args.get("where")
         rows = Select(
@@ -171,6 +191,11 @@ class Decomposer:
             sql_of(where.this) if where else None,
         )
         return Partitioned(rows, len(windows.keys), windows.items, names, windows.qualify, windows.made_total)
+
+    def _group_keys(self, tree: exp.Select) -> list[exp.Expr]:
+        if grouping_sets(tree) is not None:
+            raise Unsuited("OVER together with grouping sets has no rule: group in a subquery")
+        return _keys(tree, tree.expressions, list(self._scope(tree).values()))
 
     def _scope(self, tree: exp.Query) -> dict[str, tuple[str, ...]]:
         """The sources of a SELECT by alias, each with its columns."""
@@ -190,7 +215,7 @@ class Decomposer:
     # -- SELECT -------------------------------------------------------------------------------------------------------
 
     def _select(self, tree: exp.Select, names: tuple[str, ...] | None) -> Select:
-        tree = SubqueryJoins(self._scope).applied(tree)
+        tree = SubqueryJoins(self._scope).applied(with_lateral_views(tree))
         _refuse_expressions(tree)
         sources, columns = self._sources(tree)
         items = _expanded(tree, sources, columns)
@@ -207,7 +232,7 @@ class Decomposer:
         """What a SELECT reads, and the columns of each."""
         start = tree.args.get("from_")
         if start is None:
-            raise Unsuited("it reads no relation")
+            return [], []
         sources: list[Source] = []
         columns: list[tuple[str, ...]] = []
         for join in (None, *(tree.args.get("joins") or ())):
@@ -238,6 +263,9 @@ class Decomposer:
             listed = tuple(column.name for column in alias.columns) if alias else ()
             rows = self._nested(item.this, listed or None)
             return Source(rows, item.alias or f"_sw_s{number}"), rows.names
+        if isinstance(item, exp.Values):
+            rows = _values(item)
+            return Source(rows, item.alias or f"_sw_s{number}"), rows.names
         raise Unsuited(f"{item.key.upper()} in FROM has no rule")
 
     # -- GROUP BY -----------------------------------------------------------------------------------------------------
@@ -259,7 +287,7 @@ class Decomposer:
         grouping = Grouping(keys)
         outputs = tuple(sql_of(grouping.replaced(unaliased(item))) for item in items)
         having = tree.args.get("having")
-        aliases = {item.alias.lower(): unaliased(item) for item in items if isinstance(item, exp.Alias)}
+        aliases = aliases_of(items)
         condition = sql_of(grouping.replaced(with_aliases(having.this, aliases))) if having else None
         where = tree.args.get("where")
         rows = Select(
@@ -271,6 +299,17 @@ class Decomposer:
         if len(outputs) != len(names):
             raise Unsuited("its columns could not be counted")
         return Group(rows, len(keys), (), tuple(grouping.aggregates), outputs, names, condition)
+
+
+def _values(item: exp.Values) -> UnionAll:
+    """Rows that are written out: each is a SELECT that reads nothing."""
+    alias = item.args.get("alias")
+    rows = [each.expressions if isinstance(each, exp.Tuple) else [each] for each in item.expressions]
+    names = tuple(column.name for column in alias.columns) if alias else ()
+    names = names or tuple(f"col{number + 1}" for number in range(len(rows[0])))
+    if any(len(each) != len(names) for each in rows):
+        raise Unsuited("VALUES of rows of several lengths have no rule")
+    return UnionAll(tuple(Select((), tuple(map(sql_of, each)), names) for each in rows), names)
 
 
 def _distinct(rows: Rows, names: tuple[str, ...]) -> Group:
@@ -294,7 +333,7 @@ def _keys(tree: exp.Select, items: list[exp.Expr], columns: list[tuple[str, ...]
     if group.args.get("all"):
         return [unaliased(item) for item in items if not has_aggregate(item)]
     known = {name.lower() for names in columns for name in names}
-    aliases = {item.alias.lower(): unaliased(item) for item in items if isinstance(item, exp.Alias)}
+    aliases = aliases_of(items)
     keys: list[exp.Expr] = []
     for expression in group.expressions:
         if isinstance(expression, exp.Rollup | exp.Cube | exp.GroupingSets):
@@ -392,11 +431,15 @@ def _names_of(tree: exp.Query, columns: Mapping[str, tuple[str, ...]]) -> tuple[
 
 
 def _refuse_order(tree: exp.Expr) -> None:
-    """LIMIT and its like; an ORDER BY alone says nothing about the rows that are there."""
-    for part, name in (("limit", "LIMIT"), ("offset", "OFFSET"), ("sort", "SORT BY"),
-                       ("cluster", "CLUSTER BY"), ("distribute", "DISTRIBUTE BY"), ("windows", "WINDOW")):  # fmt: skip
+    """What puts rows in an order of their own; an ORDER BY alone says nothing about the rows that are there."""
+    for part, name in (("sort", "SORT BY"),
+                       ("cluster", "CLUSTER BY"), ("distribute", "DISTRIBUTE BY")):  # fmt: skip
         if tree.args.get(part):
             raise Unsuited(f"{name} has no rule")
+
+
+def _is_limited(tree: exp.Query) -> bool:
+    return bool(tree.args.get("limit") or tree.args.get("offset"))
 
 
 def _refuse_expressions(tree: exp.Select, *, windows: bool = False) -> None:

@@ -139,7 +139,8 @@ def _term_sql(select: Select, term: Term, changed: AbstractSet[int]) -> str:
     if signed:
         moving = [source for source, state in zip(sources, term.states, strict=True) if state == Mode.DELTA]
         columns.append(f"{f'{quote(moving[0].alias)}.{DIFF}' if moving else f'{term.sign}L'} AS {DIFF}")
-    text = f"SELECT {', '.join(columns)} FROM {_source_sql(sources[0], term.states[0], changed)}"
+    text = f"SELECT {', '.join(columns)}"
+    text += f" FROM {_source_sql(sources[0], term.states[0], changed)}" if sources else ""
     for source, state in zip(sources[1:], term.states[1:], strict=True):
         join = Join.RIGHT if term.unmatched and source.join == Join.FULL else source.join
         if join == Join.FULL and signed:
@@ -168,8 +169,8 @@ def _source_sql(source: Source, mode: Mode, changed: AbstractSet[int]) -> str:
 
 def _identity(sources: tuple[Source, ...]) -> str:
     kept = [f"{quote(source.alias)}.{ROW_ID}" for source in sources if source.is_kept]
-    if len(kept) == 1:
-        return kept[0]
+    if len(kept) < 2:
+        return kept[0] if kept else "0L"
     return f"xxhash64({', '.join(f'coalesce({each}, -1L)' for each in kept)})"
 
 

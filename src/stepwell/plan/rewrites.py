@@ -4,15 +4,17 @@ WITH q AS (…)               each q written out where it is named
 HAVING … (SELECT …)         a WHERE over the groups
 OVER … with GROUP BY        windows over the groups
 WINDOW w AS (…)             each OVER w written out
+FROM t, LATERAL explode(x)  LATERAL VIEW explode(x)
 ORDER BY … LIMIT n          QUALIFY row_number() OVER (ORDER BY …) <= n
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
+from stepwell.files import ROW_ID
 from stepwell.plan.grouping import Unsuited, is_aggregate
 
 
@@ -27,38 +29,205 @@ def with_aliases(node: exp.Expr, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
     return node.copy().transform(look)
 
 
+class _Groups:
+    """The groups of a GROUP BY as a source of their own; what is needed of them is shown under names."""
+
+    def __init__(
+        self, alias: str, keys: Sequence[exp.Expr] = (), aliases: Mapping[str, exp.Expr] | None = None
+    ) -> None:
+        """`aliases` are outputs that may be named, and what they stand for."""
+        self._alias = alias
+        self._keys = keys
+        self._aliases = aliases or {}
+        self._shown: list[tuple[exp.Expr, str]] = []
+
+    def over(self, node: exp.Expr) -> exp.Expr:
+        """An expression over the grouped rows, as one over the groups."""
+        if isinstance(node, exp.Query):
+            return node
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() in self._aliases:
+            return self.over(self._aliases[node.name.lower()].copy())
+        if isinstance(node, exp.Column) or is_aggregate(node) or node in self._keys:
+            return self._column(node)
+        if isinstance(node, exp.Window):
+            function = node.this
+            while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+                function = function.this
+            self._replace_parts(function)
+            for name in ("partition_by", "order"):
+                self._replace_part(node, name)
+            return node
+        self._replace_parts(node)
+        return node
+
+    def _replace_parts(self, node: exp.Expr) -> None:
+        for name in list(node.args):
+            self._replace_part(node, name)
+
+    def _replace_part(self, node: exp.Expr, name: str) -> None:
+        value = node.args.get(name)
+        if isinstance(value, exp.Expr):
+            node.set(name, self.over(value))
+        elif isinstance(value, list):
+            node.set(name, [self.over(each) if isinstance(each, exp.Expr) else each for each in value])
+
+    def _column(self, node: exp.Expr) -> exp.Column:
+        known = next((name for each, name in self._shown if each == node), None)
+        if known is None:
+            known = f"_sw_a{len(self._shown)}"
+            self._shown.append((node.copy(), known))
+        return _column(self._alias, known)
+
+    @property
+    def items(self) -> list[exp.Expr]:
+        """What the groups have to show."""
+        return [exp.alias_(node, name) for node, name in self._shown]
+
+
 def having_outside(tree: exp.Select) -> exp.Select:
     """A GROUP BY whose HAVING has subqueries, as a WHERE over the groups: there they can be joined."""
-    inner, outer = tree.copy(), tree.args["having"].this.copy()
-    aliases = {item.alias.lower(): unaliased(item) for item in tree.expressions if isinstance(item, exp.Alias)}
     names = [item.alias_or_name for item in tree.expressions]
     if not all(names) or tree.args.get("distinct"):
         raise Unsuited("a subquery in HAVING needs outputs with names, and no DISTINCT")
-    shown: list[tuple[exp.Expr, str]] = []
-
-    def look(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Query):
-            return node
-        if isinstance(node, exp.Column) and not node.table and node.name.lower() in aliases:
-            return look(aliases[node.name.lower()].copy())
-        if isinstance(node, exp.Column) or is_aggregate(node):
-            known = next((name for each, name in shown if each == node), None)
-            if known is None:
-                known = f"_sw_a{len(shown)}"
-                shown.append((node.copy(), known))
-            return exp.column(known, table="_sw_having")
-        for name, value in list(node.args.items()):
-            if isinstance(value, exp.Expr):
-                node.set(name, look(value))
-            elif isinstance(value, list):
-                node.set(name, [look(each) if isinstance(each, exp.Expr) else each for each in value])
-        return node
-
-    condition = look(outer)
+    groups = _Groups("_sw_having", aliases=aliases_of(tree.expressions))
+    condition = groups.over(tree.args["having"].this.copy())
+    inner = tree.copy()
     inner.set("having", None)
-    inner.set("expressions", [*inner.expressions, *(exp.alias_(node, name) for node, name in shown)])
-    items = [exp.column(exp.to_identifier(name, quoted=True), table="_sw_having") for name in names]
+    inner.set("expressions", [*inner.expressions, *groups.items])
+    items = [_column("_sw_having", name) for name in names]
     return exp.select(*items).from_(inner.subquery("_sw_having")).where(condition)
+
+
+def windows_outside(tree: exp.Select, keys: Sequence[exp.Expr]) -> exp.Select:
+    """Window functions over the groups of a GROUP BY, as windows over a query that groups by `keys`."""
+    groups = _Groups("_sw_groups", keys)
+    outputs = aliases_of(tree.expressions)
+    items = []
+    for item in tree.expressions:
+        name = item.alias_or_name
+        new = groups.over(unaliased(item).copy())
+        items.append(exp.alias_(new, name, quoted=True) if name else new)
+    inner, qualify = tree.copy(), tree.args.get("qualify")
+    condition = groups.over(with_aliases(qualify.this, outputs)) if qualify else None
+    for part in ("qualify", "order", "limit", "offset", "distinct"):
+        inner.set(part, None)
+    inner.set("expressions", groups.items)
+    inner.set("group", exp.Group(expressions=[key.copy() for key in keys]) if keys else None)
+    outer = exp.select(*items).from_(inner.subquery("_sw_groups"))
+    outer.set("qualify", exp.Qualify(this=condition) if condition is not None else None)
+    outer.set("distinct", tree.args["distinct"].copy() if tree.args.get("distinct") else None)
+    return outer
+
+
+def with_windows(tree: exp.Select) -> exp.Select:
+    """A SELECT with every window of its WINDOW clause written out where it is named."""
+    defined = {each.name.lower(): each for each in tree.args.get("windows") or ()}
+    tree = tree.copy()
+    tree.set("windows", None)
+    for window in list(tree.find_all(exp.Window)):
+        name = window.args.get("alias")
+        if name is None:
+            continue
+        found = defined.get(name.name.lower())
+        if found is None or found.args.get("alias"):
+            raise Unsuited("a WINDOW on a WINDOW has no rule: write it out")
+        window.set("alias", None)
+        for part in ("partition_by", "order", "spec"):
+            value = found.args.get(part)
+            copied = [each.copy() for each in value] if isinstance(value, list) else value.copy() if value else None
+            window.set(part, window.args.get(part) or copied)
+    return tree
+
+
+def with_lateral_views(tree: exp.Select) -> exp.Select:
+    """A SELECT with its generators in FROM as LATERAL VIEWs."""
+    joins = tree.args.get("joins") or []
+    chosen = [join for join in joins if _unnests(join)]
+    if not chosen:
+        return tree
+    if joins[-len(chosen) :] != chosen or any(join.side not in ("", "LEFT") for join in chosen):
+        raise Unsuited("LATERAL before another join has no rule: put it last")
+    tree = tree.copy()
+    kept = tree.args["joins"][: -len(chosen)]
+    views = []
+    for join in chosen:
+        lateral = join.this.copy()
+        lateral.set("view", True)
+        lateral.set("outer", join.side == "LEFT")
+        views.append(lateral)
+    tree.set("joins", kept)
+    tree.set("laterals", [*(tree.args.get("laterals") or ()), *views])
+    return tree
+
+
+def _unnests(join: exp.Join) -> bool:
+    on = join.args.get("on")
+    return (
+        isinstance(join.this, exp.Lateral)
+        and not isinstance(join.this.this, exp.Subquery)
+        and (on is None or on == exp.true())
+    )
+
+
+def limited(tree: exp.Query, names: tuple[str, ...]) -> exp.Select:
+    """ORDER BY … LIMIT n OFFSET m, as the rows whose number in that order is in (m, m + n]."""
+    count, skipped = _number(tree.args.get("limit"), "LIMIT"), _number(tree.args.get("offset"), "OFFSET")
+    order = tree.args.get("order")
+    inner = tree.copy()
+    for part in ("order", "limit", "offset"):
+        inner.set(part, None)
+    ordered: list[exp.Expr] = []
+    extra: list[exp.Expr] = []
+    for each in order.expressions if order else ():
+        key = _output(tree, each.this, names)
+        if key is None:
+            name = f"_sw_o{len(extra)}"
+            extra.append(exp.alias_(with_aliases(each.this, aliases_of(tree.expressions)), name))
+            key = _column("_sw_limit", name)
+        again = each.copy()
+        again.set("this", key)
+        ordered.append(again)
+    if extra:
+        inner.set("expressions", [*inner.expressions, *extra])
+    columns = [exp.to_identifier(name, quoted=True) for name in (*names, *(each.alias for each in extra))]
+    alias = exp.TableAlias(this=exp.to_identifier("_sw_limit", quoted=True), columns=columns)
+    ordered.append(exp.Ordered(this=exp.column(ROW_ID), nulls_first=True))
+    number = exp.Window(this=exp.RowNumber(), order=exp.Order(expressions=ordered), over="OVER")
+    wanted: list[exp.Expr] = []
+    if count is not None:
+        wanted.append(exp.LTE(this=number.copy(), expression=exp.Literal.number(count + (skipped or 0))))
+    if skipped:
+        wanted.append(exp.GT(this=number.copy(), expression=exp.Literal.number(skipped)))
+    outer = exp.select(*(_column("_sw_limit", name) for name in names)).from_(exp.Subquery(this=inner, alias=alias))
+    outer.set("qualify", exp.Qualify(this=exp.and_(*wanted, copy=False)))
+    return outer
+
+
+def _output(tree: exp.Query, key: exp.Expr, names: tuple[str, ...]) -> exp.Expr | None:
+    """The output that a part of an ORDER BY means, or None if it is an expression that a SELECT can show as well."""
+    if isinstance(key, exp.Literal) and not key.is_string:
+        position = int(key.this)
+        if not 1 <= position <= len(names):
+            raise Unsuited(f"ORDER BY {position} is no column")
+        return _column("_sw_limit", names[position - 1])
+    if isinstance(tree, exp.Select) and not tree.args.get("distinct"):
+        return None
+    first: exp.Expr = tree
+    while not isinstance(first, exp.Select):
+        first = first.this
+    outputs = [item.alias_or_name.lower() for item in first.expressions]
+    if len(outputs) != len(names) or key.name.lower() not in outputs:
+        raise Unsuited("an ORDER BY … LIMIT of other than outputs has no rule here")
+    return _column("_sw_limit", names[outputs.index(key.name.lower())])
+
+
+def _number(clause: exp.Expr | None, what: str) -> int | None:
+    if clause is None:
+        return None
+    value = clause.expression
+    if not isinstance(value, exp.Literal) or value.is_string or not str(value.this).isdigit():
+        raise Unsuited(f"{what} of other than a number has no rule")
+    return int(value.this)
 
 
 def without_ctes(tree: exp.Expr) -> exp.Expr:
@@ -104,3 +273,12 @@ def has_order(tree: exp.Expr) -> bool:
 
 def unaliased(item: exp.Expr) -> exp.Expr:
     return item.this if isinstance(item, exp.Alias) else item
+
+
+def aliases_of(items: Iterable[exp.Expr]) -> dict[str, exp.Expr]:
+    """Outputs by their names in small letters, and what they stand for."""
+    return {item.alias.lower(): unaliased(item) for item in items if isinstance(item, exp.Alias)}
+
+
+def _column(table: str, name: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))

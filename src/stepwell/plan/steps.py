@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from stepwell.plan.aggregates import Kind, state_of
-from stepwell.plan.blocks import Aggregate, Block, Group, Join, Partitioned, Rows, Select, UnionAll, Whole
+from stepwell.plan.blocks import Aggregate, Block, Group, Join, Partitioned, Rows, Select, UnionAll, Whole, obstacle
+from stepwell.plan.costs import UNKNOWN, Expected
 from stepwell.plan.groups import folding_of
 from stepwell.plan.render import joins, only_adds
 from stepwell.views import RefreshPolicy
@@ -41,6 +42,7 @@ class Step:
 
     rule: Rule
     reason: str | None = None
+    expected: Expected = field(default=UNKNOWN, compare=False)
 
     def __str__(self) -> str:
         return f"{self.rule.value} ({self.reason})" if self.reason else self.rule.value
@@ -51,18 +53,25 @@ FEW_ROWS = 10_000
 """A change of more than this share of an input, and of more rows than this, is cheaper to recompute."""
 
 
-def plan_step(block: Block, policy: RefreshPolicy, changes: Mapping[int, Change]) -> Step:
-    """How a view that is up to date follows these changes of its inputs."""
-    if isinstance(block, Whole):
-        return Step(Rule.RECOMPUTE, block.reason)
+def plan_step(block: Block, policy: RefreshPolicy, changes: Mapping[int, Change], expected: Expected = UNKNOWN) -> Step:
+    """How a view that is up to date follows these changes of its inputs, given what both ways are expected to cost."""
+    return replace(_step(block, policy, changes, expected), expected=expected)
+
+
+def _step(block: Block, policy: RefreshPolicy, changes: Mapping[int, Change], expected: Expected) -> Step:
+    if (reason := obstacle(block)) is not None:
+        return Step(Rule.RECOMPUTE, reason)
     if policy == RefreshPolicy.FULL:
         return Step(Rule.RECOMPUTE, "refresh_policy is full")
     changed = sum(change.rows for change in changes.values())
     there = sum(change.total for change in changes.values())
     if policy == RefreshPolicy.AUTO and changed > max(FEW_ROWS, MOST * there):
         return Step(Rule.RECOMPUTE, f"{changed} rows of {there} have changed")
+    if policy == RefreshPolicy.AUTO and expected.is_dearer:
+        return Step(Rule.RECOMPUTE, "the last change took longer than computing everything")
     if isinstance(block, Partitioned):
         return Step(Rule.TOUCHED_PARTITIONS)
+    assert not isinstance(block, Whole), "it is its own obstacle"
     if not isinstance(block, Group):
         return _rows_step(block, frozenset(changes))
     folding = folding_of(block)
@@ -92,8 +101,10 @@ def usual_rules(block: Block) -> list[tuple[str, Rule, str | None]]:
             return [*inner, _group_rule(block)]
         case Partitioned():
             inner = usual_rules(block.rows) if _says_something(block.rows) else []
-            why = "ties are ordered by row identity" if block.made_total else None
-            return [*inner, ("window functions", Rule.TOUCHED_PARTITIONS, why)]
+            whys = [obstacle(block), "ties are ordered by row identity" if block.made_total else None]
+            why = "; ".join(each for each in whys if each) or None
+            rule = Rule.TOUCHED_PARTITIONS if block.keys else Rule.RECOMPUTE
+            return [*inner, ("window functions" if block.keys else "limit or window functions", rule, why)]
         case UnionAll(branches):
             found: list[tuple[str, Rule, str | None]] = [("union all", Rule.APPLY, None)]
             for branch in branches:

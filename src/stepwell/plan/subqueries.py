@@ -4,6 +4,8 @@
     WHERE x IN (q)            LEFT SEMI JOIN q ON x = its value
     WHERE NOT EXISTS (q)      LEFT ANTI JOIN
     WHERE x NOT IN (q)        LEFT ANTI JOIN ON x = its value; and none if x or a value is NULL, unless q is empty
+    c OR EXISTS (q)           c OR (SELECT count(*) …) > 0
+    FROM t, LATERAL (q)       JOIN q ON what ties it to the row
     (SELECT sum(y) FROM …)    CROSS JOIN a row, or LEFT JOIN a row for each value that ties it to the outer one
 
 What ties a subquery to the row outside are those conditions of its WHERE that speak of both; they become the join's.
@@ -38,8 +40,12 @@ class SubqueryJoins:
 
     def applied(self, tree: exp.Select) -> exp.Select:
         """The same query without subqueries in WHERE and in what it selects."""
-        where = tree.args.get("where")
-        if not has_subquery(where) and not any(map(has_subquery, tree.expressions)):
+        where, joins = tree.args.get("where"), tree.args.get("joins") or ()
+        if (
+            not has_subquery(where)
+            and not any(map(has_subquery, tree.expressions))
+            and not any(map(_is_lateral, joins))
+        ):
             return tree
         tree = tree.copy()
         self._number = sum(str(join.alias_or_name).startswith(ALIAS) for join in tree.args.get("joins") or ())
@@ -47,8 +53,23 @@ class SubqueryJoins:
             kept = [left for each in conjuncts(tree.args["where"].this) if (left := self._condition(each)) is not None]
             tree.set("where", exp.Where(this=exp.and_(*kept, copy=False)) if kept else None)
         tree.set("expressions", [self._scalars(item) for item in tree.expressions])
-        tree.set("joins", [*(tree.args.get("joins") or ()), *self._joins])
+        joins = [self._lateral(join) if _is_lateral(join) else join for join in tree.args.get("joins") or ()]
+        tree.set("joins", [*joins, *self._joins])
         return tree
+
+    def _lateral(self, join: exp.Join) -> exp.Join:
+        """A subquery in FROM that speaks of the sources before it, as a join on what ties it to them."""
+        query, alias = _query(join.this.this), join.this.args.get("alias")
+        if alias is None or alias.columns or any(item.is_star for item in query.expressions):
+            raise Unsuited("LATERAL without an alias, or with a star, has no rule: name its columns")
+        if _is_grouped(query) or query.args.get("distinct") or query.args.get("limit"):
+            raise Unsuited("LATERAL of an aggregate, DISTINCT or LIMIT has no rule")
+        tied, inner = self._untied(query)
+        on, shown = self._exposed(tied, query, alias.name)
+        inner.set("expressions", [*inner.expressions, *(exp.alias_(column, name) for column, name in shown)])
+        on += [join.args["on"].copy()] if join.args.get("on") else []
+        condition = exp.and_(*(exp.paren(each) for each in on), copy=False) if on else None
+        return exp.Join(this=inner.subquery(alias.name), side=join.side or None, on=condition)
 
     # -- conditions ---------------------------------------------------------------------------------------------------
 
@@ -64,7 +85,33 @@ class SubqueryJoins:
         if isinstance(inner, exp.In) and inner.args.get("query"):
             self._in(inner, negated=negated)
             return None
-        return self._scalars(node)
+        return self._scalars(self._counted(node))
+
+    def _counted(self, node: exp.Expr) -> exp.Expr:
+        """A condition with OR in it: EXISTS and IN in it ask how many there are, and NULL is as good as false."""
+        if isinstance(node, exp.Paren):
+            return exp.paren(self._counted(node.this), copy=False)
+        if isinstance(node, exp.Or | exp.And):
+            return type(node)(this=self._counted(node.this), expression=self._counted(node.expression))
+        negated = isinstance(node, exp.Not)
+        inner = node.this.unnest() if negated else node
+        if isinstance(inner, exp.Exists):
+            query = _query(inner.this)
+        elif isinstance(inner, exp.In) and inner.args.get("query") and not negated:
+            query = _query(inner.args["query"])
+            if len(query.expressions) != 1 or isinstance(inner.this, exp.Tuple) or self._untied(query)[0]:
+                raise Unsuited("IN of several columns, or of one that depends on the row outside, has no rule under OR")
+            query.set("expressions", [exp.alias_(_unaliased(query.expressions[0]).copy(), "_sw_v0")])
+            equal = exp.EQ(this=_column("_sw_in", "_sw_v0"), expression=inner.this.copy())
+            query = exp.select("1").from_(query.subquery("_sw_in")).where(equal)
+        else:
+            return node
+        if _is_grouped(query) or query.args.get("limit"):
+            raise Unsuited("EXISTS or IN of a grouped subquery under OR has no rule")
+        query.set("expressions", [exp.Count(this=exp.Literal.number(1))])
+        query.set("distinct", None)
+        how = exp.EQ if negated else exp.GT
+        return how(this=exp.Subquery(this=query), expression=exp.Literal.number(0))
 
     def _exists(self, query: exp.Select, *, negated: bool) -> None:
         if not _is_grouped(query):
@@ -186,6 +233,8 @@ class SubqueryJoins:
         inner.set("where", exp.Where(this=exp.and_(*(each.copy() for each in kept), copy=False)) if kept else None)
         if any(not _is_of(column, local) for column in self._free(inner, skip_where=True)):
             raise Unsuited("a subquery that depends on the row outside elsewhere than in its WHERE has no rule")
+        if tied and (query.args.get("limit") or any(item.find(exp.Window) for item in query.expressions)):
+            raise Unsuited("LIMIT or OVER in a subquery that depends on the row outside has no rule")
         if any(has_subquery(each) for each in tied):
             raise Unsuited("a subquery tied to a row two levels outside has no rule")
         return [each.copy() for each in tied], inner
@@ -257,6 +306,10 @@ def _query(node: exp.Expr) -> exp.Select:
     if node.args.get("offset") or node.args.get("qualify"):
         raise Unsuited("OFFSET and QUALIFY in a subquery of an expression have no rule")
     return node.copy()
+
+
+def _is_lateral(join: exp.Join) -> bool:
+    return isinstance(join.this, exp.Lateral) and isinstance(join.this.this, exp.Subquery)
 
 
 def _is_grouped(query: exp.Select) -> bool:

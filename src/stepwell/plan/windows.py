@@ -23,8 +23,6 @@ class Windows:
     def __init__(self, items: Sequence[exp.Expr], qualify: exp.Expr | None) -> None:
         found = [window for node in (*items, qualify) if node is not None for window in node.find_all(exp.Window)]
         self.keys = _common([window.args.get("partition_by") or [] for window in found])
-        if not self.keys:
-            raise Unsuited("OVER without a PARTITION BY that all windows share has no rule")
         self.arguments: list[str] = []
         self.made_total = False
         self.items = tuple(sql_of(self._replaced(item)) for item in items)
@@ -48,7 +46,7 @@ class Windows:
 
     def _make_total(self, window: exp.Window) -> None:
         if window.args.get("alias"):
-            raise Unsuited("a named WINDOW has no rule: write it out")
+            raise Unsuited("a named WINDOW has no rule here: write it out")
         function = window.this
         while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
             function = function.this
@@ -61,7 +59,8 @@ class Windows:
         order = window.args.get("order")
         if order is None:
             raise Unsuited(f"{function.key.upper()} OVER without ORDER BY has no one answer")
-        order.append("expressions", exp.Ordered(this=exp.column(ROW_ID), nulls_first=True))
+        if order.expressions[-1].this.name != ROW_ID:
+            order.append("expressions", exp.Ordered(this=exp.column(ROW_ID), nulls_first=True))
         self.made_total = True
 
 

@@ -15,6 +15,7 @@ from stepwell.sql.references import (
     AsOf,
     ChangesOf,
     Reference,
+    called_functions,
     find_references,
     forbidden_function,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "Composition",
     "Dialect",
     "Reference",
+    "called_functions",
     "find_references",
     "forbidden_function",
     "parse",

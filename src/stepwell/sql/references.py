@@ -6,6 +6,7 @@ names can be replaced by their places and nothing else changes on the way to Spa
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -144,6 +145,13 @@ def forbidden_function(text: Slice) -> Slice | None:
             continue
         return Slice(text.source, token.start, token.end)
     return None
+
+
+def called_functions(text: Slice) -> set[str]:
+    """The names, in small letters, that a query calls as functions."""
+    tokens = tokenize(text.source[: text.end], text.start)
+    pairs = itertools.pairwise(tokens)
+    return {token.text.lower() for token, after in pairs if token.kind == Kind.WORD and after.says("(")}
 
 
 def _is_cte(table: exp.Table, name: str) -> bool:

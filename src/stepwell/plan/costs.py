@@ -1,0 +1,60 @@
+"""Costs: what the ways to bring a view up to date have cost, and so what they are expected to.
+
+A change that touches most of a view makes the way around it longer than the way through all of it. How much of a view a
+change touches is not known before, but what the last one took is; it is taken to grow with the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DEARER = 1.2
+"""An update that is expected to take more than this many times a recomputation is one."""
+
+WORTHWHILE = 2_000_000
+"""Microseconds of recomputing below which a choice is not worth a mistake: small views always go by their rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one run took, and over how many rows: of the change, or of the inputs for a recomputation."""
+
+    rows: int
+    microseconds: int
+
+    def expected(self, rows: int) -> int:
+        """What it would take over so many rows; never less than it took, for there is work that no row causes."""
+        return round(self.microseconds * max(1.0, rows / max(1, self.rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a view has cost: its last update by a rule, and its last build or recomputation."""
+
+    update: Cost | None = None
+    recompute: Cost | None = None
+
+    def expect(self, changed: int, there: int) -> Expected:
+        """What both ways would take for a change of so many rows, over inputs of so many."""
+        update = self.update.expected(changed) if self.update else None
+        if self.update and changed * 2 < self.update.rows:
+            update = None  # a much smaller change is another matter
+        return Expected(update, self.recompute.expected(there) if self.recompute else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Microseconds that an update and a recomputation would take, as far as is known."""
+
+    update: int | None = None
+    recompute: int | None = None
+
+    @property
+    def is_dearer(self) -> bool:
+        """Whether the update would take longer than computing everything."""
+        if self.update is None or self.recompute is None or self.recompute < WORTHWHILE:
+            return False
+        return self.update > DEARER * self.recompute
+
+
+UNKNOWN = Expected()

@@ -1,0 +1,19 @@
+"""Wording: an expression of ours in the user's own words, for a message about it."""
+
+from __future__ import annotations
+
+import re
+
+from stepwell.plan.blocks import Block, Group, Partitioned, Select
+
+
+def users_words(block: Block, text: str) -> str:
+    """`text` with the names of results, keys and arguments replaced by what they stand for in the view's query."""
+    if not isinstance(block, Group | Partitioned):
+        return text
+    if isinstance(block, Group):
+        text = re.sub(r"\b_sw_[ro](\d+)\b", lambda found: block.aggregates[int(found[1])].direct, text)
+    if isinstance(block.rows, Select):
+        items = dict(zip(block.rows.names, block.rows.items, strict=True))
+        text = re.sub(r"\b_sw_[gx]\d+\b", lambda found: items.get(found[0], found[0]), text)
+    return re.sub(r"`(\w+)`", r"\1", text)
