@@ -11,6 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import stepwell
+from stepwell.engine import cutting
 from views import answer, wrong_views
 
 TABLES = """
@@ -52,12 +53,13 @@ def play(
     db: stepwell.Database, queries: Mapping[str, str], examples: int, record: Callable[[str, object], None]
 ) -> None:
     """Random epochs, one an example; after each of them every view equals its query, computed anew by plain Spark."""
-    played = 0
+    played, large = 0, cutting.LARGE
 
     @settings(max_examples=examples, phases=[Phase.explicit, Phase.generate], database=None)
-    @given(st.lists(changes, min_size=1, max_size=4), st.booleans())
-    def epoch(batch: list[tuple[Any, ...]], together: bool) -> None:
+    @given(st.lists(changes, min_size=1, max_size=4), st.booleans(), st.booleans())
+    def epoch(batch: list[tuple[Any, ...]], together: bool, cut: bool) -> None:
         nonlocal played
+        cutting.LARGE = -1 if cut else large  # every source is cut to the keys of the change, or none
         if db.in_transaction:
             db.sql("ROLLBACK")  # of an example that failed
         if together:
@@ -69,7 +71,10 @@ def play(
         assert wrong_views(db, queries) == []
         played += 1
 
-    epoch()
+    try:
+        epoch()
+    finally:
+        cutting.LARGE = large
     record("epochs compared", played)
     print(f"{played} epochs, {len(queries)} views compared after each")
     assert played >= examples

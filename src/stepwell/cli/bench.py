@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from stepwell.bench import BENCHMARKS, Report, run_ingest, run_load, run_views
+from stepwell.bench import BENCHMARKS, Report, run_ingest, run_load, run_tpch, run_views
 from stepwell.cli import fail
 from stepwell.engine.session import SETTINGS
 from stepwell.errors import StepwellError
@@ -21,7 +21,8 @@ from stepwell.errors import StepwellError
 @click.option("--rows", type=int, help="views: rows of the small history [1000000]; load: rows to load [10000000].")
 @click.option("--times", default=30, show_default=True, help="views: how many times as large the large one is.")
 @click.option("--writers", default=8, show_default=True, help="load: how many processes insert at once.")
-def command(name: str, epochs: int, keyed_rows: int, rows: int | None, times: int, writers: int) -> None:
+@click.option("--scale", default=1.0, show_default=True, help="tpch: the scale factor, 1 for 6 million order lines.")
+def command(name: str, epochs: int, keyed_rows: int, rows: int | None, times: int, writers: int, scale: float) -> None:
     """Measure, as ratios within one run: a null job of Spark is the unit of small things, plain Spark of large ones."""
     click.echo(f"{os.cpu_count()} cores; our session: {', '.join(f'{key}={value}' for key, value in SETTINGS.items())}")
     report = Report(click.echo)
@@ -31,6 +32,8 @@ def command(name: str, epochs: int, keyed_rows: int, rows: int | None, times: in
                 run_ingest(report, Path(folder), epochs=epochs, keyed_rows=keyed_rows)
             elif name == "load":
                 run_load(report, Path(folder), rows=rows or 10_000_000, writers=writers)
+            elif name == "tpch":
+                run_tpch(report, Path(folder), scale=scale)
             else:
                 run_views(report, Path(folder), rows=rows or 1_000_000, times=times)
         except (StepwellError, KeyboardInterrupt) as error:

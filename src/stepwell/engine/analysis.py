@@ -38,6 +38,15 @@ from stepwell.storage.types import from_spark, spark_schema
 from stepwell.types import VOID, quote
 from stepwell.views import Input, RelationId, placeholder
 
+_ONE_THING = (
+    (r"named_struct\(", "struct("),
+    (r"\bJoin Cross\b", "Join Inner"),
+    (r"(LateralJoin .*), Cross", r"\1, Inner"),
+    (r"cast\((\d{4}-\d\d-\d\d) as date\)", r"\1"),
+    (r"cast\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) as timestamp\)", r"\1"),
+)
+"""Ways in which two texts of one meaning differ in Spark's plan: a comma for a CROSS JOIN, DATE '…' for a CAST."""
+
 _OPERATOR = re.compile(r"^[\s:|+\-]*(\w+)")
 
 
@@ -217,7 +226,9 @@ def analyzed_plan(session: SparkSession, text: str) -> str:
     """Spark's analyzed plan of a query, its ids renumbered in the order in which they appear."""
     whole = session.sql(f"EXPLAIN EXTENDED {text}").collect()[0][0]
     found = re.search(r"== Analyzed Logical Plan ==\n.*?\n(.*?)\n\n== Optimized", whole, re.DOTALL)
-    plan = (found.group(1) if found else whole).replace("named_struct(", "struct(")  # one thing, two names
+    plan = found.group(1) if found else whole
+    for ours, theirs in _ONE_THING:
+        plan = re.sub(ours, theirs, plan)
     ids: dict[str, str] = {}
     return re.sub(r"(#|CTERelation\w+ )(\d+)", lambda each: each[1] + ids.setdefault(each[2], str(len(ids))), plan)
 
@@ -267,7 +278,7 @@ def _typed_block(session: SparkSession, block: Block) -> tuple[Block, StructType
         return _typed_group(session, block)
     if isinstance(block, Partitioned):
         _checked(session, block.rows)
-        text = partitioned_sql(block, Mode.AFTER, frozenset(), touched=False)
+        text = partitioned_sql(block, Mode.AFTER, frozenset(), moved=None)
         return block, StructType(session.sql(text).schema.fields[:-1])
     schema = _checked(session, block)
     return block, StructType(schema.fields[:-1])

@@ -19,6 +19,8 @@ from pyspark.sql import DataFrame
 from pyspark.storagelevel import StorageLevel
 
 from stepwell.catalog import views
+from stepwell.engine import cutting
+from stepwell.engine.cutting import Cutter
 from stepwell.engine.definitions import Definitions, load
 from stepwell.engine.failures import LOST_SPARK, is_too_large, translated
 from stepwell.engine.runtime import WORKERS, Runtime
@@ -31,7 +33,7 @@ from stepwell.failpoints import failpoint
 from stepwell.files import DIFF, ROW_ID, ROW_VERSION, DataFile, NewFile, Store, total
 from stepwell.functions import unlike
 from stepwell.plan.aggregates import REFOLD
-from stepwell.plan.blocks import Block, Group, Partitioned, Whole
+from stepwell.plan.blocks import Block, Group, Partitioned, Select, Whole
 from stepwell.plan.costs import Cost, Costs
 from stepwell.plan.fingerprints import fingerprint
 from stepwell.plan.groups import IN_ROWS, IN_STATE, STATE_VERSION, Folding, direct, folding_of, grouped_rows
@@ -60,7 +62,7 @@ REPAIR = "repair"
 LARGE_STATE = 32 * 2**20
 """A state of more bytes than this is read by the range of the keys that have changed, which takes a job to know."""
 
-PARTIAL = "_sw_partial"
+PARTIAL, TOUCHED = "_sw_partial", "_sw_touched"
 
 UNBUILT = -1
 """What a view reflects before it has been computed for the first time."""
@@ -275,6 +277,8 @@ class Refresher:
         self._block = block
         self._changed = changed
         self._bounds: str | None = None
+        self._keys: str | None = None
+        self._cutter = Cutter(workspace, view, changed)
         self._folding: Folding | None = folding_of(block) if isinstance(block, Group) else None
 
     def run(self, step: Step) -> dict[RelationId, list[NewFile]]:
@@ -297,18 +301,17 @@ class Refresher:
         if isinstance(block, Group):
             return self._touched_groups(block), False
         if isinstance(block, Partitioned):
-            new, old = (
-                versioned(columns, typed(columns, partitioned_sql(block, mode, self._changed, touched=True), ROW_ID))
-                for mode in (Mode.AFTER, Mode.BEFORE)
-            )
-            return difference(columns, new, old), False
+            return difference(
+                columns, *(self._touched_partitions(block, mode) for mode in (Mode.AFTER, Mode.BEFORE))
+            ), False
         assert not isinstance(block, Whole)
         fresh = (
             self._changed <= self._sources
             and only_adds(block, self._changed)
             and all(file.store == Store.ROWS for id_ in self._changed for file in self._workspace.delta(id_))
         )
-        return delta_sql(block, columns, self._changed, fresh=fresh), fresh
+        self._cutter.cut_change(block)
+        return delta_sql(block, columns, self._changed, self._cutter.cuts, fresh=fresh), fresh
 
     def whole(self, mode: Mode = Mode.AFTER) -> str:
         """All rows of the view as its query gives them, with their identities and versions."""
@@ -320,7 +323,7 @@ class Refresher:
                 rows = grouped_rows(block, rows_sql(block.rows, mode, self._changed), signed=False)
                 return versioned(columns, direct(block, rows, columns))
             case Partitioned():
-                text = partitioned_sql(block, mode, self._changed, touched=False)
+                text = partitioned_sql(block, mode, self._changed, moved=None)
                 return versioned(columns, typed(columns, text, ROW_ID))
             case _:
                 return versioned(columns, typed(columns, rows_sql(block, mode, self._changed), ROW_ID))
@@ -336,17 +339,49 @@ class Refresher:
         old = f"SELECT o.* FROM {OWN} AS o LEFT SEMI JOIN ({touched}) AS k ON o.{ROW_ID} = k.{ROW_ID}"
         return difference(columns, new, old)
 
-    def _keys_touched(self, group: Group) -> str:
-        rows = grouped_rows(group, rows_sql(group.rows, Mode.DELTA, self._changed), signed=True)
-        return f"SELECT DISTINCT {', '.join(keys_of(group))} FROM ({rows})"
+    def _touched_partitions(self, block: Partitioned, mode: Mode) -> str:
+        """The rows of the partitions that a change has touched, as they were or as they are."""
+        keys, columns = self._keys_touched(block), self._view.columns
+        self._cut_to_keys(block, mode)
+        text = partitioned_sql(block, mode, self._changed, self._cutter.cuts, moved=keys)
+        return versioned(columns, typed(columns, text, ROW_ID))
+
+    def _keys_touched(self, block: Group | Partitioned) -> str:
+        """The keys of a change; where much is read for them, computed once."""
+        if self._keys is not None:
+            return self._keys
+        self._cutter.cut_change(block.rows)
+        rows = rows_sql(block.rows, Mode.DELTA, self._changed, self._cutter.cuts)
+        rows = grouped_rows(block, rows, signed=True) if isinstance(block, Group) else rows
+        text = f"SELECT DISTINCT {', '.join(keys_of(block))} FROM ({rows})"
+        if self._is_large() and (batch := self._small(self._sql(text))) is not None:
+            self._workspace.session.createDataFrame(batch).createOrReplaceTempView(TOUCHED)
+            text = f"SELECT * FROM {TOUCHED}"
+            self._keys = text
+        return text
+
+    def _cut_to_keys(self, block: Group | Partitioned, mode: Mode) -> None:
+        """Read of the sources of a group only what the touched keys can meet."""
+        if self._keys is None or not isinstance(block.rows, Select):
+            return
+        origins = block.rows.origins
+        columns = {key: origin for key, origin in zip(keys_of(block), origins, strict=False) if origin is not None}
+        self._cutter.cut_rows(block.rows, mode, TOUCHED, columns)
+
+    def _is_large(self) -> bool:
+        """Whether so much is stored of what the view reads that it pays to look before reading it."""
+        inputs = {each.relation for each in self._view.view.inputs}
+        return any(self._workspace.before(id_).bytes > cutting.LARGE for id_ in inputs)
 
     def _rows_touched(self, group: Group) -> str:
         """The rows that are there now of every group that a change has touched."""
-        rows = grouped_rows(group, rows_sql(group.rows, Mode.AFTER, self._changed), signed=False)
+        keys = self._keys_touched(group) if group.keys else ""
+        self._cut_to_keys(group, Mode.AFTER)
+        text = rows_sql(group.rows, Mode.AFTER, self._changed, self._cutter.cuts)
+        rows = grouped_rows(group, text, signed=False)
         if not group.keys:
             return rows
-        on = same_keys(group, "r", "k")
-        return f"SELECT r.* FROM ({rows}) AS r LEFT SEMI JOIN ({self._keys_touched(group)}) AS k ON {on}"
+        return f"SELECT r.* FROM ({rows}) AS r LEFT SEMI JOIN ({keys}) AS k ON {same_keys(group, 'r', 'k')}"
 
     # -- groups with a state ------------------------------------------------------------------------------------------
 
@@ -372,7 +407,9 @@ class Refresher:
         assert isinstance(group, Group)
         match step.rule:
             case Rule.FOLD:
-                rows = grouped_rows(group, rows_sql(group.rows, Mode.DELTA, self._changed), signed=True)
+                self._cutter.cut_change(group.rows)
+                text = rows_sql(group.rows, Mode.DELTA, self._changed, self._cutter.cuts)
+                rows = grouped_rows(group, text, signed=True)
                 pairs = folding.merged(self._bounded(folding, folding.partial(rows, careful=False), step), KEPT)
             case Rule.TOUCHED_GROUPS:
                 touched = self._keys_touched(group) if group.keys else "SELECT 1"
@@ -448,8 +485,10 @@ class Refresher:
             size = sum(workspace.after(id_).bytes for id_ in inputs)
         else:
             size = sum(file.statistics.bytes for id_ in inputs for file in workspace.delta(id_))
-        if size > SMALL_BYTES:
-            return None
+        return None if size > SMALL_BYTES else self._small(frame)
+
+    def _small(self, frame: DataFrame) -> pa.Table | None:
+        """The rows of a frame, unless they are too many for the driver."""
         try:
             return frame.toArrow()
         except (PySparkException, Py4JJavaError) as error:

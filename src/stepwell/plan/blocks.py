@@ -48,6 +48,23 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """A column of one of the sources of a SELECT."""
+
+    source: int
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """Two columns that a condition says are equal: that of the join of source `within`, or WHERE if that is 0."""
+
+    left: Origin
+    right: Origin
+    within: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """SELECT items FROM sources WHERE condition, row by row."""
 
@@ -58,6 +75,9 @@ class Select:
     laterals: str = ""
     generates: bool = False
     """Whether a row can become several: then they are told apart by their values."""
+    ties: tuple[Tie, ...] = ()
+    origins: tuple[Origin | None, ...] = ()
+    """Where each item comes from that is nothing but a column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +204,7 @@ def renumbered(block: Any, numbers: dict[int, int]) -> Any:
 
 
 _CLASSES: dict[str, type] = {
-    each.__name__: each for each in (Source, Select, UnionAll, Aggregate, Group, Partitioned, Whole)
+    each.__name__: each for each in (Origin, Tie, Source, Select, UnionAll, Aggregate, Group, Partitioned, Whole)
 }
 
 

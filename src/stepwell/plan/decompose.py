@@ -31,6 +31,7 @@ from stepwell.plan.rewrites import (
 )
 from stepwell.plan.sets import counted, grouping_sets, repeated
 from stepwell.plan.subqueries import ALIAS, SubqueryJoins, has_subquery
+from stepwell.plan.ties import origin_of, ties_of
 from stepwell.plan.windows import Windows, has_window
 from stepwell.types import quote
 
@@ -189,6 +190,8 @@ class Decomposer:
                 *(f"_sw_x{index}" for index in range(len(windows.arguments))),
             ),
             sql_of(where.this) if where else None,
+            ties=ties_of(tree, sources, columns),
+            origins=tuple(origin_of(key, sources, columns) for key in windows.keys),
         )
         return Partitioned(rows, len(windows.keys), windows.items, names, windows.qualify, windows.made_total)
 
@@ -226,7 +229,9 @@ class Decomposer:
         generates = bool(laterals) or any(_generates(item) for item in items)
         where = tree.args.get("where")
         texts = tuple(sql_of(unaliased(item)) for item in items)
-        return Select(tuple(sources), texts, found, sql_of(where.this) if where else None, laterals, generates)
+        condition = sql_of(where.this) if where else None
+        ties = ties_of(tree, sources, columns)
+        return Select(tuple(sources), texts, found, condition, laterals, generates, ties)
 
     def _sources(self, tree: exp.Select) -> tuple[list[Source], list[tuple[str, ...]]]:
         """What a SELECT reads, and the columns of each."""
@@ -262,7 +267,8 @@ class Decomposer:
             alias = item.args.get("alias")
             listed = tuple(column.name for column in alias.columns) if alias else ()
             rows = self._nested(item.this, listed or None)
-            return Source(rows, item.alias or f"_sw_s{number}"), rows.names
+            plain = _plain_relation(rows)
+            return Source(rows if plain is None else plain, item.alias or f"_sw_s{number}"), rows.names
         if isinstance(item, exp.Values):
             rows = _values(item)
             return Source(rows, item.alias or f"_sw_s{number}"), rows.names
@@ -295,10 +301,21 @@ class Decomposer:
             (*(sql_of(key) for key in keys), *grouping.arguments),
             (*(f"_sw_g{index}" for index in range(len(keys))), *(f"_sw_x{i}" for i in range(len(grouping.arguments)))),
             sql_of(where.this) if where else None,
+            ties=ties_of(tree, sources, columns),
+            origins=tuple(origin_of(key, sources, columns) for key in keys),
         )
         if len(outputs) != len(names):
             raise Unsuited("its columns could not be counted")
         return Group(rows, len(keys), (), tuple(grouping.aggregates), outputs, names, condition)
+
+
+def _plain_relation(rows: Rows) -> int | None:
+    """The relation that some rows are, if they are one as it is."""
+    if isinstance(rows, UnionAll) or len(rows.sources) != 1 or rows.where or rows.generates:
+        return None
+    is_plain = rows.items == tuple(quote(name) for name in rows.names)
+    relation = rows.sources[0].input
+    return relation if is_plain and isinstance(relation, int) and relation < 0 else None
 
 
 def _values(item: exp.Values) -> UnionAll:

@@ -47,6 +47,12 @@ class Term:
     """The part of a FULL JOIN whose left side is missing."""
 
 
+Cuts = dict[tuple[Select, Term, int], str]
+"""The views to read in the places of sources that a term needs only a part of."""
+
+NO_CUTS: Cuts = {}
+
+
 def terms_of(select: Select, changed: AbstractSet[int]) -> list[Term]:
     """Δ of the sources of a SELECT, when the relations `changed` have changed."""
     found: list[Term] = []
@@ -106,7 +112,7 @@ def _touched(before: tuple[Mode, ...], index: int, *, moves: bool) -> list[Term]
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 
-def rows_sql(rows: Rows, mode: Mode, changed: AbstractSet[int]) -> str:
+def rows_sql(rows: Rows, mode: Mode, changed: AbstractSet[int], cuts: Cuts = NO_CUTS) -> str:
     """The rows in one of their states, with `_sw_id`; the change also with `_diff`, 1 or -1."""
     match rows:
         case UnionAll(branches, names):
@@ -120,19 +126,23 @@ def rows_sql(rows: Rows, mode: Mode, changed: AbstractSet[int]) -> str:
                 columns.append(f"xxhash64({ROW_ID}, {index}) AS {ROW_ID}")
                 if mode == Mode.DELTA:
                     columns.append(DIFF)
-                parts.append(f"SELECT {', '.join(columns)} FROM ({rows_sql(branch, mode, changed)})")
+                parts.append(f"SELECT {', '.join(columns)} FROM ({rows_sql(branch, mode, changed, cuts)})")
             return " UNION ALL ".join(parts)
         case Select():
             if mode == Mode.DELTA:
-                texts = [_term_sql(rows, term, changed) for term in terms_of(rows, changed)]
+                texts = [_term_sql(rows, term, changed, cuts) for term in terms_of(rows, changed)]
             else:
-                texts = [_term_sql(rows, Term((mode,) * len(rows.sources)), changed)]
+                texts = [_term_sql(rows, Term((mode,) * len(rows.sources)), changed, cuts)]
             text = " UNION ALL ".join(texts)
             return _told_apart(rows, text, signed=mode == Mode.DELTA) if rows.generates else text
 
 
-def _term_sql(select: Select, term: Term, changed: AbstractSet[int]) -> str:
+def _term_sql(select: Select, term: Term, changed: AbstractSet[int], cuts: Cuts) -> str:
     sources = select.sources
+    read = [
+        _source_sql(source, state, changed, cuts, cuts.get((select, term, index)))
+        for index, (source, state) in enumerate(zip(sources, term.states, strict=True))
+    ]
     signed = Mode.DELTA in term.states or term.touched_by is not None
     columns = [f"{item} AS {quote(name)}" for item, name in zip(select.items, select.names, strict=True)]
     columns.append(f"{_identity(sources)} AS {ROW_ID}")
@@ -140,12 +150,12 @@ def _term_sql(select: Select, term: Term, changed: AbstractSet[int]) -> str:
         moving = [source for source, state in zip(sources, term.states, strict=True) if state == Mode.DELTA]
         columns.append(f"{f'{quote(moving[0].alias)}.{DIFF}' if moving else f'{term.sign}L'} AS {DIFF}")
     text = f"SELECT {', '.join(columns)}"
-    text += f" FROM {_source_sql(sources[0], term.states[0], changed)}" if sources else ""
-    for source, state in zip(sources[1:], term.states[1:], strict=True):
+    text += f" FROM {read[0]}" if sources else ""
+    for source, part in zip(sources[1:], read[1:], strict=True):
         join = Join.RIGHT if term.unmatched and source.join == Join.FULL else source.join
         if join == Join.FULL and signed:
             join = Join.LEFT  # the rows without a left side are terms of their own
-        text += f" {join.value} {_source_sql(source, state, changed)} {source.condition}"
+        text += f" {join.value} {part} {source.condition}"
     text += f" {select.laterals}" if select.laterals else ""
     conditions = [f"({select.where})"] if select.where else []
     if term.touched_by is not None:
@@ -158,13 +168,13 @@ def _term_sql(select: Select, term: Term, changed: AbstractSet[int]) -> str:
 def _touches(sources: tuple[Source, ...], index: int, changed: AbstractSet[int]) -> str:
     """Whether a row joins with anything that has come or gone in the source `index`."""
     condition = sources[max(1, index)].condition.removeprefix("ON ") or "true"
-    return f"EXISTS (SELECT 1 FROM {_source_sql(sources[index], Mode.DELTA, changed)} WHERE {condition})"
+    return f"EXISTS (SELECT 1 FROM {_source_sql(sources[index], Mode.DELTA, changed, NO_CUTS, None)} WHERE {condition})"
 
 
-def _source_sql(source: Source, mode: Mode, changed: AbstractSet[int]) -> str:
+def _source_sql(source: Source, mode: Mode, changed: AbstractSet[int], cuts: Cuts, cut: str | None) -> str:
     if isinstance(source.input, int):
-        return f"{view_name(source.input, mode)} AS {quote(source.alias)}"
-    return f"({rows_sql(source.input, mode, changed)}) AS {quote(source.alias)}"
+        return f"{cut or view_name(source.input, mode)} AS {quote(source.alias)}"
+    return f"({rows_sql(source.input, mode, changed, cuts)}) AS {quote(source.alias)}"
 
 
 def _identity(sources: tuple[Source, ...]) -> str:
@@ -212,9 +222,11 @@ def consolidated(columns: Sequence[Column], text: str) -> str:
     )
 
 
-def delta_sql(rows: Rows, columns: Sequence[Column], changed: AbstractSet[int], *, fresh: bool) -> str:
+def delta_sql(
+    rows: Rows, columns: Sequence[Column], changed: AbstractSet[int], cuts: Cuts = NO_CUTS, *, fresh: bool
+) -> str:
     """Δ of a view that is just rows; `fresh` says that it consists of rows that never were there before."""
-    text = versioned(columns, typed(columns, rows_sql(rows, Mode.DELTA, changed), ROW_ID, DIFF), DIFF)
+    text = versioned(columns, typed(columns, rows_sql(rows, Mode.DELTA, changed, cuts), ROW_ID, DIFF), DIFF)
     return text if fresh else consolidated(columns, text)
 
 
@@ -225,12 +237,12 @@ def difference(columns: Sequence[Column], new: str, old: str) -> str:
     return consolidated(columns, both)
 
 
-def partitioned_sql(block: Partitioned, mode: Mode, changed: AbstractSet[int], *, touched: bool) -> str:
-    """The rows of a block with window functions, with `_sw_id`; if `touched`, only those of partitions that changed."""
-    rows = rows_sql(block.rows, mode, changed)
-    if touched:
-        keys = ", ".join(keys_of(block))
-        moved = f"SELECT DISTINCT {keys} FROM ({rows_sql(block.rows, Mode.DELTA, changed)})"
+def partitioned_sql(
+    block: Partitioned, mode: Mode, changed: AbstractSet[int], cuts: Cuts = NO_CUTS, *, moved: str | None
+) -> str:
+    """The rows of a block with window functions, with `_sw_id`; if keys have `moved`, those of their partitions."""
+    rows = rows_sql(block.rows, mode, changed, cuts)
+    if moved is not None:
         rows = f"SELECT r.* FROM ({rows}) AS r LEFT SEMI JOIN ({moved}) AS k ON {same_keys(block, 'r', 'k')}"
     items = [f"{item} AS {quote(name)}" for item, name in zip(block.items, block.names, strict=True)]
     qualify = f" QUALIFY {block.qualify}" if block.qualify else ""

@@ -1,0 +1,59 @@
+"""Ties: columns of the sources of a SELECT that must be equal for their rows to meet.
+
+They are not needed to know what a query means, for its conditions say that. They tell how much of a source has to be
+read when the rows of another are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from stepwell.plan.blocks import Join, Origin, Source, Tie
+from stepwell.plan.subqueries import conjuncts
+
+
+def ties_of(tree: exp.Select, sources: Sequence[Source], columns: Sequence[tuple[str, ...]]) -> tuple[Tie, ...]:
+    """The equalities of plain columns in the conditions of the joins and in WHERE."""
+    where = tree.args.get("where")
+    conditions: list[tuple[int, exp.Expr]] = [(0, each) for each in conjuncts(where.this)] if where else []
+    for index, join in enumerate(tree.args.get("joins") or (), 1):
+        on = join.args.get("on")
+        conditions += [(index, each) for each in conjuncts(on)] if on else []
+    found: list[Tie] = []
+    for index, each in conditions:
+        each = each.unnest()
+        if not isinstance(each, exp.EQ):
+            continue
+        left, right = (origin_of(side.unnest(), sources, columns) for side in (each.this, each.expression))
+        if left is not None and right is not None and left.source != right.source:
+            found.append(Tie(left, right, index))
+    return tuple(found)
+
+
+def origin_of(node: exp.Expr, sources: Sequence[Source], columns: Sequence[tuple[str, ...]]) -> Origin | None:
+    """The source that a plain column is of, if that is plain to see."""
+    if not isinstance(node, exp.Column):
+        return None
+    name, table = node.name.lower(), node.table.lower()
+    found = [
+        Origin(index, own)
+        for index, (source, names) in enumerate(zip(sources, columns, strict=True))
+        if table in ("", source.alias.lower())
+        for own in names
+        if own.lower() == name
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def leads(tie: Tie, sources: Sequence[Source], known: int, other: int) -> bool:
+    """Whether rows of `other` that equal none of `known` cannot matter.
+
+    What stands in WHERE, or in the condition of an inner join, holds for every row that comes out. The condition of any
+    other join only decides which rows of its partner are met.
+    """
+    how = sources[tie.within].join if tie.within else Join.INNER
+    if how in (Join.INNER, Join.CROSS, Join.FIRST):
+        return True
+    return how in (Join.LEFT, Join.SEMI, Join.ANTI) and other == tie.within and known < other
