@@ -7,10 +7,12 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import stepwell
+from stepwell.engine import cutting
 from views import answer, wrong_views
 
 EXAMPLES = 60 if os.environ.get("STEPWELL_TORTURE") else 6
@@ -33,6 +35,20 @@ SHAPES = (
     "SELECT k, count(DISTINCT x) AS x FROM {0} GROUP BY k",
     "WITH s AS (SELECT k, count(*) AS n FROM {0} GROUP BY k) SELECT p.k, s.n AS x FROM {1} AS p JOIN s ON p.k = s.k",
     "SELECT k, x FROM (SELECT k, x, row_number() OVER (PARTITION BY k ORDER BY x) AS r FROM {0}) WHERE r = 1",
+    "SELECT k, x FROM {0} WHERE k IN (SELECT x FROM {1})",
+    "SELECT k, x FROM {0} WHERE k NOT IN (SELECT k FROM {1} WHERE x > 1)",
+    "SELECT p.k, p.x FROM {0} AS p WHERE p.x > 2 OR EXISTS (SELECT 1 FROM {1} AS q WHERE q.k = p.x)",
+    "SELECT p.k, (SELECT sum(q.x) FROM {1} AS q WHERE q.k = p.k) AS x FROM {0} AS p",
+    "SELECT k, x FROM {0} INTERSECT ALL SELECT k, x FROM {1}",
+    "SELECT k, x FROM {0} EXCEPT ALL SELECT x, k FROM {1}",
+    "SELECT k, count(x) AS x FROM {0} GROUP BY ROLLUP (k)",
+    "SELECT k, sum(sum(x)) OVER (PARTITION BY k % 2) AS x FROM {0} GROUP BY k",
+    "SELECT k, lag(x) OVER (PARTITION BY k ORDER BY x) AS x FROM {0}",
+    "SELECT k, x FROM {0} ORDER BY x DESC, k LIMIT 3",
+    "SELECT x AS k, count(*) OVER () AS x FROM {0}",
+    "SELECT p.k, y.x FROM {0} AS p, LATERAL (SELECT q.x FROM {1} AS q WHERE q.k = p.k) AS y",
+    "SELECT p.k, v.x FROM {0} AS p JOIN VALUES (0, 7L), (1, 8L), (1, 9L) AS v(k, x) ON p.k = v.k",
+    "SELECT p.k, e.x FROM {0} AS p LATERAL VIEW explode(array(p.x, p.k)) e AS x",
 )
 """Queries over one or two relations with the columns k and x, which have those columns again."""
 
@@ -47,13 +63,16 @@ changes = st.one_of(
 )
 
 
-def test_every_view_of_a_random_graph_equals_its_query(record_property: Callable[[str, object], None]) -> None:
-    played = 0
+def test_every_view_of_a_random_graph_equals_its_query(
+    record_property: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played, large = 0, cutting.LARGE
 
     @settings(max_examples=EXAMPLES, phases=PHASES, database=None)
-    @given(graphs, rows, st.lists(st.lists(changes, min_size=1, max_size=3), min_size=2, max_size=3))
-    def play(graph: list[tuple[str, int, int]], first: list[Any], epochs: list[list[Any]]) -> None:
+    @given(graphs, rows, st.lists(st.lists(changes, min_size=1, max_size=3), min_size=2, max_size=3), st.booleans())
+    def play(graph: list[tuple[str, int, int]], first: list[Any], epochs: list[list[Any]], cut: bool) -> None:
         nonlocal played
+        monkeypatch.setattr(cutting, "LARGE", -1 if cut else large)
         with tempfile.TemporaryDirectory() as folder:
             queries: dict[str, str] = {}
             with stepwell.connect(folder) as db:
@@ -87,4 +106,5 @@ def test_every_view_of_a_random_graph_equals_its_query(record_property: Callable
 
     play()
     record_property("random graphs", played)
+    print(f"{played} random graphs of {len(SHAPES)} shapes")
     assert played >= EXAMPLES

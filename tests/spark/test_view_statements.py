@@ -15,7 +15,7 @@ import stepwell
 import writing
 from stepwell.cli import main
 from stepwell.engine import compaction, maintenance
-from stepwell.errors import StepwellError
+from stepwell.errors import StepwellError, StepwellWarning
 from views import answer, wrong_views
 
 
@@ -176,20 +176,25 @@ def test_verify_finds_one_altered_value_and_repairs_it(graph: stepwell.Database,
 def test_a_view_fails_alone_and_resumes(graph: stepwell.Database) -> None:
     graph.sql("CREATE MATERIALIZED VIEW inverse AS SELECT v1, 100 DIV v1 AS i FROM t1")
     graph.sql("CREATE MATERIALIZED VIEW below AS SELECT sum(i) AS s FROM inverse")
-    graph.sql("INSERT INTO t1 VALUES (0, false)")  # succeeds all the same
+    with pytest.warns(StepwellWarning, match='"inverse" has failed and stays as of epoch .* in "100 DIV v1"'):
+        graph.sql("INSERT INTO t1 VALUES (0, false)")  # succeeds all the same
     states = {name: (state, reason) for name, state, _, reason in answer(graph, "SHOW MATERIALIZED VIEWS")}
     assert states["inverse"][0] == "error"
     assert "zero" in (states["inverse"][1] or "")
     assert states["below"][0] == "paused"
     assert wrong_views(graph, QUERIES) == []
-    assert answer(graph, "SELECT count(*) AS n FROM inverse") == [(3,)]
+    with pytest.warns(StepwellWarning, match='"inverse" has failed and shows epoch .*zero'):
+        assert answer(graph, "SELECT count(*) AS n FROM inverse") == [(3,)]
+    with pytest.warns(StepwellWarning, match='"below" is paused and shows epoch .*"inverse" does not run'):
+        answer(graph, "SELECT * FROM below")
     graph.sql("INSERT INTO t1 VALUES (4, false)")
     graph.sql("DELETE FROM t1 WHERE v1 = 0")
     graph.sql("ALTER MATERIALIZED VIEW inverse RESUME")
     assert wrong_views(graph, {"inverse": "SELECT v1, 100 DIV v1 FROM t1", "below": "SELECT sum(i) FROM inverse"}) == []
     graph.sql("ALTER MATERIALIZED VIEW inverse PAUSE")
     graph.sql("INSERT INTO t1 VALUES (5, false)")
-    assert answer(graph, "SELECT count(*) AS n FROM inverse") == [(4,)]
+    with pytest.warns(StepwellWarning, match="paused by a user"):
+        assert answer(graph, "SELECT count(*) AS n FROM inverse") == [(4,)]
     graph.sql("ALTER MATERIALIZED VIEW inverse RESUME")
     assert wrong_views(graph, {"inverse": "SELECT v1, 100 DIV v1 FROM t1", "below": "SELECT sum(i) FROM inverse"}) == []
 
@@ -201,7 +206,8 @@ def test_what_fails_again_or_cannot_start_says_so(graph: stepwell.Database) -> N
         graph.sql("CREATE OR REPLACE MATERIALIZED VIEW inverse AS SELECT v1, 100 DIV v1 AS i FROM t1")
     assert wrong_views(graph, {"inverse": "SELECT v1, 100 DIV v1 FROM t1 WHERE v1 > 0"}) == []  # as it was
     graph.sql("CREATE MATERIALIZED VIEW other AS SELECT 100 DIV (v1 - 50) AS i FROM t1")
-    graph.sql("INSERT INTO t1 VALUES (50, false)")
+    with pytest.warns(StepwellWarning, match='"other" has failed'):
+        graph.sql("INSERT INTO t1 VALUES (50, false)")
     with pytest.raises(StepwellError, match="failed again"):
         graph.sql("ALTER MATERIALIZED VIEW other RESUME")
     held = {name: (state, reflects) for name, state, reflects, _ in answer(graph, "SHOW MATERIALIZED VIEWS")}
@@ -252,6 +258,15 @@ BAD = [
     ("ALTER TABLE mv1 ADD COLUMN x INT", "has the columns of its query"),
     ("CREATE MATERIALIZED VIEW _sw_v AS SELECT v1 FROM t1", "are reserved"),
     ("VERIFY MATERIALIZED VIEW t1", "is a table"),
+    ("ALTER MATERIALIZED VIEW t1 PAUSE", "is a table"),
+    ("ALTER MATERIALIZED VIEW mv1 RESUME", "is running already"),
+    ("ALTER MATERIALIZED VIEW mv1 SET (priority = 'soon')", "priority"),
+    ("CREATE MATERIALIZED VIEW v WITH (priority = 'high') AS SELECT v1 FROM t1", "priority"),
+    ("CREATE MATERIALIZED VIEW v AS SELECT nowhere(v1) AS x FROM t1", 'function "nowhere" does not exist'),
+    (
+        "CREATE MATERIALIZED VIEW v AS SELECT (SELECT x.v1 FROM t1 AS x WHERE x.v1 > t1.v1) AS m FROM t1",
+        "scalar subquer",
+    ),
     ("CREATE OR REPLACE MATERIALIZED VIEW t1 AS SELECT 1 AS a FROM mv1", "is a table"),
 ]
 

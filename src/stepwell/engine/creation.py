@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.errors import PySparkException
 
@@ -32,7 +32,7 @@ from stepwell.plan.render import keys_of
 from stepwell.relations import Column, Definition, Relation, RelationKind
 from stepwell.sql import called_functions
 from stepwell.sql.statements import AlterView, CreateView, DropRelations, Name, ViewAction
-from stepwell.views import Input, RefreshPolicy, RelationId, ViewDefinition, ViewState
+from stepwell.views import Input, RefreshPolicy, RelationId, ViewDefinition, ViewRecord, ViewState
 
 _TRIES = 10
 
@@ -165,10 +165,7 @@ def alter_view(runtime: Runtime, tx: Transaction, statement: AlterView) -> None:
             wanted = ViewState.PAUSED if statement.action == ViewAction.PAUSE else ViewState.RUNNING
             chosen = [relation.id, *relation.view.blocks]
             if wanted == ViewState.RUNNING:
-                waiting = known.order.downstream(chosen)
-                chosen += [
-                    id_ for id_ in waiting if records[id_].state == ViewState.PAUSED and records[id_].reason != BY_USER
-                ]
+                chosen += _waiting(known, records, chosen)
             if records[relation.id].state == wanted:
                 raise StepwellError(
                     f'{relation.kind} "{relation.name}" is {wanted.value} already',
@@ -182,6 +179,14 @@ def alter_view(runtime: Runtime, tx: Transaction, statement: AlterView) -> None:
                 reflects = record.reflects if wanted == ViewState.PAUSED else stale(record.reflects)
                 reason = BY_USER if wanted == ViewState.PAUSED else None
                 views.put(tx, [dataclasses.replace(record, state=wanted, reflects=reflects, reason=reason)])
+
+
+def _waiting(
+    known: Definitions, records: Mapping[RelationId, ViewRecord], ids: Sequence[RelationId]
+) -> list[RelationId]:
+    """The views downstream that are paused because one of these did not run."""
+    downstream = known.order.downstream(ids)
+    return [id_ for id_ in downstream if records[id_].state == ViewState.PAUSED and records[id_].reason != BY_USER]
 
 
 def _any_view(tx: Transaction, name: Name) -> Relation:
@@ -375,9 +380,11 @@ def _replace(
         relations.drop(tx, part.id, now)
     relations.redefine(tx, existing.id, _definition(tx, runtime, statement, analyzed))
     relations.set_columns(tx, existing.id, analyzed.columns)
-    record = views.get_all(tx)[existing.id]
-    reflects = record.reflects if record.reflects == UNBUILT else stale(record.reflects)
-    views.put(tx, [dataclasses.replace(record, state=ViewState.RUNNING, reflects=reflects, reason=None)])
+    records = views.get_all(tx)
+    for id_ in (existing.id, *_waiting(known, records, [existing.id])):
+        record = records[id_]
+        reflects = record.reflects if record.reflects == UNBUILT else stale(record.reflects)
+        views.put(tx, [dataclasses.replace(record, state=ViewState.RUNNING, reflects=reflects, reason=None)])
     kept = {column.name.lower() for column in analyzed.columns}
     for child in known.by_id.values():
         if child.is_maintained and any(source.relation == existing.id for source in child.view.inputs):

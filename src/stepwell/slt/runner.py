@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from stepwell.database import Database
 from stepwell.durations import parse_duration
 from stepwell.engine import translated
-from stepwell.errors import StepwellError
+from stepwell.errors import StepwellError, StepwellWarning
 from stepwell.rows import Rows
 from stepwell.slt.records import Changes, Control, Query, Record, Statement, parse_file
 from stepwell.slt.values import to_text
@@ -39,7 +40,9 @@ def run_file(path: Path, database: Database, *, labels: frozenset[str] = frozens
         if isinstance(record, Control) and record.what == "halt":
             break
         outcome.ran += not isinstance(record, Control)
-        problem = player.play(record)
+        with warnings.catch_warnings():  # a view that fails shows in what it is asked for
+            warnings.simplefilter("ignore", StepwellWarning)
+            problem = player.play(record)
         if problem is not None:
             outcome.failures.append(f"{record.where}: {problem}")
         if isinstance(record, Query | Changes) and player.shown is not None:

@@ -1,0 +1,237 @@
+"""Views that fail alone, and functions in Python, which can."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import stepwell
+from stepwell import Function, StepwellError, StepwellWarning
+from views import answer, wrong_views
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[stepwell.Database]:
+    with stepwell.connect(tmp_path / "warehouse") as opened:
+        opened.sql("CREATE TABLE quotes (id INT PRIMARY KEY, bid INT, ask INT)")
+        opened.sql("INSERT INTO quotes VALUES (1, 10, 12), (2, 20, 30)")
+        yield opened
+
+
+def states(db: stepwell.Database) -> dict[str, tuple[str, str | None]]:
+    return {name: (state, reason) for name, state, _, reason in answer(db, "SHOW MATERIALIZED VIEWS")}
+
+
+@pytest.mark.parametrize(
+    ("query", "statement", "why"),
+    [
+        ("SELECT id, 100 DIV bid AS x FROM quotes", "INSERT INTO quotes VALUES (3, 0, 1)", 'zero.*in "100 DIV bid"'),
+        (
+            "SELECT ask % 2 AS odd, sum(100 DIV bid) AS s FROM quotes GROUP BY ask % 2",
+            "INSERT INTO quotes VALUES (3, 0, 1)",
+            'zero.*in "100 DIV bid"',
+        ),
+        (
+            "SELECT ask % 2 AS odd, count(*) DIV (count(*) - 3) AS x FROM quotes GROUP BY ask % 2",
+            "INSERT INTO quotes VALUES (3, 0, 2)",
+            r'zero.*in "count\(1\) DIV \(count\(1\) - 3\)"',
+        ),
+        (
+            "SELECT id, bid * 1000 AS x FROM quotes",
+            "INSERT INTO quotes VALUES (3, 2147483647, 1)",
+            'overflow.*in "bid \\* 1000"',
+        ),
+        (
+            "SELECT id, CAST('x' || bid AS INT) AS x FROM quotes WHERE bid > 20",
+            "INSERT INTO quotes VALUES (3, 21, 1)",
+            "x21",
+        ),
+    ],
+)
+def test_a_view_that_fails_says_why_and_where(db: stepwell.Database, query: str, statement: str, why: str) -> None:
+    db.sql(f"CREATE MATERIALIZED VIEW v AS {query}")
+    db.sql("CREATE MATERIALIZED VIEW sound AS SELECT count(*) AS n FROM quotes")
+    with pytest.warns(StepwellWarning, match=f'"v" has failed and stays as of epoch {db.epoch}: .*{why}'):
+        db.sql(statement)
+    assert answer(db, "SELECT count(*) AS n FROM quotes") == [(3,)]
+    assert wrong_views(db, {"sound": "SELECT count(*) FROM quotes"}) == []
+    with pytest.warns(StepwellWarning, match=why):
+        db.sql("SELECT * FROM v")
+    db.sql("DELETE FROM quotes WHERE id = 3")
+    db.sql("ALTER MATERIALIZED VIEW v RESUME")
+    assert wrong_views(db, {"v": query}) == []
+
+
+def test_a_view_in_error_is_replaced_or_dropped_at_once(db: stepwell.Database) -> None:
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT id, 100 DIV bid AS x FROM quotes")
+    db.sql("CREATE MATERIALIZED VIEW child AS SELECT sum(x) AS s FROM v")
+    db.sql("CREATE MATERIALIZED VIEW grandchild AS SELECT s + 1 AS t FROM child")
+    with pytest.warns(StepwellWarning, match='"v" has failed'):
+        db.sql("INSERT INTO quotes VALUES (3, 0, 1)")
+    assert {name: state for name, (state, _) in states(db).items()} == {
+        "v": "error",
+        "child": "paused",
+        "grandchild": "paused",
+    }
+    db.sql("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT id, try_divide(100, bid) AS x FROM quotes")
+    db.sql("INSERT INTO quotes VALUES (4, 5, 1)")
+    queries = {
+        "v": "SELECT id, try_divide(100, bid) FROM quotes",
+        "child": "SELECT sum(x) FROM v",
+        "grandchild": "SELECT s + 1 FROM child",
+    }
+    assert wrong_views(db, queries) == []
+    db.sql("CREATE MATERIALIZED VIEW w AS SELECT 100 DIV ask AS x FROM quotes")
+    with pytest.warns(StepwellWarning, match='"w" has failed'):
+        db.sql("INSERT INTO quotes VALUES (5, 5, 0)")
+    db.sql("DROP MATERIALIZED VIEW w")
+    db.sql("CREATE MATERIALIZED VIEW w AS SELECT ask AS x FROM quotes")
+    assert wrong_views(db, {**queries, "w": "SELECT ask FROM quotes"}) == []
+
+
+# -- functions in Python --------------------------------------------------------------------------------------------------
+
+
+def mid(bid: int, ask: int) -> float:
+    return (bid + ask) / 2
+
+
+MID = "SELECT id, mid(bid, ask) AS m FROM quotes"
+PLAIN = "SELECT id, CAST((bid + ask) / 2 AS DOUBLE) AS m FROM quotes"
+
+
+def test_a_view_calls_a_function_in_python(tmp_path: Path, db: stepwell.Database) -> None:
+    with pytest.raises(StepwellError, match='"mid" does not exist') as caught:
+        db.sql(f"CREATE MATERIALIZED VIEW v AS {MID}")
+    assert "Database.function" in (caught.value.hint or "")
+    db.function("mid", version=1, returns="DOUBLE")(mid)
+    db.sql(f"CREATE MATERIALIZED VIEW v WITH (refresh_policy = 'incremental strict') AS {MID}")
+    db.sql(
+        "CREATE MATERIALIZED VIEW spread AS SELECT sum(mid(bid, ask)) AS s, max(m) AS top FROM quotes NATURAL JOIN v"
+    )
+    db.sql("INSERT INTO quotes VALUES (3, 7, 8)")
+    db.sql("UPDATE quotes SET ask = 40 WHERE id = 2")
+    assert wrong_views(db, {"v": PLAIN}) == []
+    assert answer(db, "SELECT s FROM spread") == answer(db, "SELECT sum(m) FROM v")
+    assert answer(db, "VERIFY v")[0][2] is True
+    with pytest.raises(StepwellError, match='"v" was created with version 1 of function "mid", and this is version 2'):
+        db.function("mid", version=2, returns="DOUBLE")(mid)
+    db.sql("INSERT INTO quotes VALUES (4, 1, 1)")  # nothing is lost
+    db.close()
+    here = [Function("mid", 1, mid, "DOUBLE")]
+    with stepwell.connect(tmp_path / "warehouse", functions=here) as again:
+        again.sql("DELETE FROM quotes WHERE id = 1")
+        assert wrong_views(again, {"v": PLAIN}) == []
+
+
+@pytest.mark.parametrize(
+    ("here", "why"), [([], 'function "mid" is not registered here'), ([Function("mid", 2, mid, "DOUBLE")], "version 2")]
+)
+def test_a_view_waits_for_the_function_it_was_created_with(
+    tmp_path: Path, db: stepwell.Database, here: list[Function], why: str
+) -> None:
+    db.function("mid", version=1, returns="DOUBLE")(mid)
+    db.sql(f"CREATE MATERIALIZED VIEW v AS {MID}")
+    db.close()
+    with stepwell.connect(tmp_path / "warehouse", functions=here) as again:
+        with pytest.warns(StepwellWarning, match=why):
+            again.sql("INSERT INTO quotes VALUES (3, 7, 8)")
+        assert states(again)["v"][0] == "error"
+    with stepwell.connect(tmp_path / "warehouse", functions=[Function("mid", 1, mid, "DOUBLE")]) as again:
+        again.sql("ALTER MATERIALIZED VIEW v RESUME")
+        assert wrong_views(again, {"v": PLAIN}) == []
+
+
+def test_a_function_that_raises_fails_its_view_alone(db: stepwell.Database) -> None:
+    @db.function("strict_mid", version=1, returns="DOUBLE")
+    def strict_mid(bid: int, ask: int) -> float:
+        if bid > ask:
+            raise ValueError(f"crossed: {bid} > {ask}")
+        return (bid + ask) / 2
+
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT id, strict_mid(bid, ask) AS m FROM quotes")
+    with pytest.warns(StepwellWarning, match="crossed: 9 > 8"):
+        db.sql("INSERT INTO quotes VALUES (3, 9, 8)")
+    db.sql("UPDATE quotes SET ask = 10 WHERE id = 3")
+    db.sql("ALTER MATERIALIZED VIEW v RESUME")
+    assert wrong_views(db, {"v": PLAIN}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "returns", "why"),
+    [
+        ("two words", 1, "INT", "cannot be the name"),
+        ("_sw_f", 1, "INT", "are reserved"),
+        ("upper", 1, "STRING", "function of Spark's own"),
+        ("f", 0, "INT", "from 1"),
+        ("f", True, "INT", "from 1"),
+        ("f", 1, "NUMBER", 'cannot return "NUMBER"'),
+    ],
+)
+def test_bad_functions_are_refused(db: stepwell.Database, name: str, version: int, returns: str, why: str) -> None:
+    db.sql("SELECT 1").collect()
+    with pytest.raises(StepwellError, match=why):
+        db.function(name, version=version, returns=returns)(mid)
+
+
+def test_the_command_line_says_warning(tmp_path: Path) -> None:
+    text = """
+        CREATE TABLE t (a INT);
+        CREATE MATERIALIZED VIEW v AS SELECT 1 DIV a AS x FROM t;
+        INSERT INTO t VALUES (0);
+        SELECT * FROM v"""
+    done = subprocess.run(
+        [sys.executable, "-m", "stepwell", "sql", "-w", str(tmp_path / "w"), "-c", text], capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert 'warning: materialized view "v" has failed and stays as of epoch' in done.stderr
+    assert 'warning: materialized view "v" has failed and shows epoch' in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# -- one among fifty ------------------------------------------------------------------------------------------------------
+
+TABLES, VIEWS, EPOCHS = 10, 5, 100
+
+
+def test_a_failing_view_among_fifty_for_a_hundred_epochs(tmp_path: Path) -> None:
+    """Ten tables with five views each; a tenth of them change in an epoch. One view fails, comes back, and fails again."""
+    queries: dict[str, str] = {}
+    with stepwell.connect(tmp_path / "warehouse") as db, warnings.catch_warnings():
+        warnings.simplefilter("ignore", StepwellWarning)
+        for number in range(TABLES):
+            db.sql(f"CREATE TABLE t{number} (id INT PRIMARY KEY, a INT, b INT)")
+            made = {
+                f"doubled{number}": f"SELECT id, a * 2 AS d FROM t{number}",
+                f"summed{number}": f"SELECT b, sum(a) AS s, count(*) AS n FROM t{number} GROUP BY b",
+                f"chained{number}": f"SELECT max(s) AS top FROM summed{number}",
+                f"joined{number}": f"SELECT l.id, r.a FROM t{number} AS l JOIN t{(number + 1) % TABLES} AS r ON l.b = r.id",
+                f"ranked{number}": f"SELECT id, rank() OVER (PARTITION BY b ORDER BY a) AS r FROM t{number}",
+            }
+            queries |= {name: text for name, text in made.items() if not name.startswith("joined") or number}
+        queries["doubled0"] = "SELECT id, 100 DIV (a - 7) AS d FROM t0"  # the one that fails
+        queries["joined0"] = "SELECT sum(d) AS s FROM doubled0"  # and the one below it
+        for name, text in sorted(queries.items(), key=lambda each: each[0].startswith("joined")):
+            db.sql(f"CREATE MATERIALIZED VIEW {name} AS {text}")
+        assert len(queries) == TABLES * VIEWS
+        sick = {"doubled0", "joined0"}
+        failed = 0
+        for epoch in range(EPOCHS):
+            table = 0 if epoch % 4 == 0 else epoch % TABLES
+            db.sql(f"INSERT INTO t{table} VALUES ({epoch % 20}, {epoch % 11}, {epoch % 3})")
+            if epoch % 10 == 9:
+                healthy = {name: text for name, text in queries.items() if name not in sick}
+                assert wrong_views(db, dict(list(healthy.items())[epoch // 10 % 4 :: 4])) == []
+            if states(db)["doubled0"][0] == "error" and epoch % 8 == 7:
+                failed += 1
+                db.sql("DELETE FROM t0 WHERE a = 7")
+                db.sql("ALTER MATERIALIZED VIEW doubled0 RESUME")
+                assert wrong_views(db, {name: queries[name] for name in sick}) == []
+        assert failed >= 2
+        print(f"{EPOCHS} epochs, {len(queries)} views, failed and resumed {failed} times")
+        assert wrong_views(db, {name: text for name, text in queries.items() if name not in sick}) == []
