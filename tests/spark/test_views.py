@@ -56,6 +56,10 @@ RULES: dict[str, tuple[str, list[tuple[str, Rule]]]] = {
         "SELECT t.a, t.s FROM t LEFT ANTI JOIN u ON t.a = u.a",
         [("left anti join", Rule.TOUCHED_ROWS), ("project", Rule.APPLY)],
     ),
+    "wide_sums": (
+        "SELECT g, sum(CAST(big AS DECIMAL(30,2)) * CAST(a AS DECIMAL(6,2))) AS wide, avg(CAST(big AS DECIMAL(36,4))) AS mean FROM t GROUP BY g",
+        [("group by", Rule.FOLD)],
+    ),
     "folded": (
         "SELECT g, count(*) AS n, count(s) AS ns, sum(a) AS sa, avg(b) AS ab, sum(b) AS sb, sum(d) AS sd, sum(big) AS sbig,"
         " avg(d) AS ad, bool_and(ok) AS every_ok, bool_or(ok) AS some_ok FROM t GROUP BY g",

@@ -22,14 +22,11 @@ from stepwell.relations import Relation
 from stepwell.types import quote
 from stepwell.views import RelationId
 
-LARGE = 8 * 2**20
+LARGE = 24 * 2**20
 """A source of fewer bytes than this is read as a whole: Spark sends it around anyway."""
 
 FEW = 0.2
 """A change of more than this share of a source is not known by a few keys."""
-
-MOST_ROWS = 500_000
-"""A cut that keeps more rows than this is left to Spark."""
 
 
 class Cutter:
@@ -79,15 +76,13 @@ class Cutter:
         kept = ", ".join(f"r.{quote(name)}" for name in [*_used(select, names), ROW_ID])
         text = (
             f"SELECT /*+ BROADCAST(k) */ {kept} FROM {view_name(relation, state)} AS r LEFT SEMI JOIN"
-            f" (SELECT DISTINCT {quote(cut.by.column)} AS _sw_k FROM {by}) AS k ON r.{quote(cut.column)} <=> k._sw_k"
+            f" (SELECT {quote(cut.by.column)} AS _sw_k FROM {by}) AS k ON r.{quote(cut.column)} <=> k._sw_k"
         )
         try:
-            batch = self._workspace.run(text, self._view).limit(MOST_ROWS + 1).toArrow()
+            batch = self._workspace.run(text, self._view).toArrow()
         except (PySparkException, Py4JJavaError) as error:
             if not is_too_large(error):
                 raise
-            return None
-        if batch.num_rows > MOST_ROWS:
             return None
         self._number += 1
         name = f"_sw_cut{self._number}"

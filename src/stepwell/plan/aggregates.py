@@ -115,8 +115,8 @@ def _count_if(arguments: tuple[str, ...], types: tuple[DataType, ...], result: s
 def _total(value: str, type_: DataType) -> tuple[tuple[Part, ...], str, str | None] | None:
     """The parts of an exact sum, its value as SQL over `{1}`…, and what a fold cannot take."""
     if isinstance(type_, Decimal):
-        if type_.precision > 27:
-            return None  # nothing is wider than the sum itself
+        if type_.precision > 27:  # nothing is wider than the sum itself
+            return _split(value, type_)
         wide = f"DECIMAL(37,{type_.scale})"  # two of these add up without losing a digit, two of 38 would not
         merge = f"CAST(coalesce({{o}}, 0) + coalesce({{p}}, 0) AS {wide})"
         partial = f"CAST(coalesce(sum(CAST({_signed(value)} AS {wide})), 0) AS {wide})"
@@ -189,6 +189,21 @@ def _double(limbs: list[str]) -> str:
         carried = f"{value} + shiftright({carried}, 30)"
     top = f"({limbs[0]} + shiftright({carried}, 30))"
     return f"IF({top} < 0, -{positive([f'(-{each})' for each in limbs])}, {positive(limbs)})"
+
+
+def _split(value: str, type_: Decimal) -> tuple[tuple[Part, ...], str, str | None] | None:
+    """A wide decimal in two: its last eighteen digits, and what stands before them."""
+    if type_.scale > 6:
+        return None  # Spark would round where the two are put together
+    unit = f"CAST(1{'0' * (18 - type_.scale)} AS DECIMAL({19 - type_.scale},0))"
+    low, small = f"({value} % {unit})", f"DECIMAL(37,{type_.scale})"
+    high = f"CAST(({value} - {low}) / {unit} AS DECIMAL(20,0))"
+    parts = []
+    for wide, part in (("DECIMAL(37,0)", high), (small, low)):
+        merge = f"CAST(coalesce({{o}}, 0) + coalesce({{p}}, 0) AS {wide})"
+        parts.append(Part(wide, f"CAST(coalesce(sum(CAST({_signed(part)} AS {wide})), 0) AS {wide})", merge))
+    whole = f"DECIMAL(38,{type_.scale})"
+    return tuple(parts), f"(CAST({{1}} * {unit} AS {whole}) + CAST({{2}} AS {whole}))", None
 
 
 def _sum(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
