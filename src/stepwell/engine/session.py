@@ -38,6 +38,13 @@ SETTINGS = {
 }
 """What our own session is set to, whatever the one it came from says."""
 
+_HURRY = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""What saves time where there are few rows, and costs it where there are many."""
+
 _QUIET = """
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -103,6 +110,14 @@ class Spark:
             while len(self._maintenance) <= worker:
                 self._maintenance.append(self._made(self.session))
             return self._maintenance[worker]
+
+    def hurry(self, session: SparkSession, small: bool) -> None:
+        """Tell a session how to go about what comes next: for a few rows, without compiling and without replanning."""
+        for name, for_small in _HURRY.items():
+            if small:
+                session.conf.set(name, for_small)
+            else:
+                session.conf.unset(name)
 
     @property
     def functions(self) -> list[Function]:

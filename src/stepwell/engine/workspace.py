@@ -25,6 +25,9 @@ from stepwell.views import RelationId, placeholder
 OWN, KEPT = "_sw_own", "_sw_kept"
 """What a view holds, and its state, both as they were before the epoch."""
 
+QUICK = 8 * 2**20
+"""A text over fewer bytes than this is done before Spark would have compiled it."""
+
 _NAME = re.compile(r"\b_sw_rel(\d+)(?:_([abd]))?\b")
 
 
@@ -94,6 +97,7 @@ class Workspace:
 
     def run(self, text: str, view: Relation, *others: tuple[str, Callable[[], DataFrame]]) -> DataFrame:
         """Spark's plan of a text over the inputs of `view`; `others` are names that it may also read."""
+        offered = self.bytes
         columns = {source.relation: source.columns for source in view.view.inputs}
         for match in dict.fromkeys(_NAME.findall(text)):
             relation = RelationId(int(match[0]))
@@ -103,6 +107,7 @@ class Workspace:
         for name, make in others:
             if re.search(rf"\b{name}\b", text):
                 make().createOrReplaceTempView(name)
+        self.runtime.spark.hurry(self.session, self.bytes - offered <= QUICK)
         return self.session.sql(text)
 
     def stored(self, relation: Relation, bounds: str | None = None) -> DataFrame:

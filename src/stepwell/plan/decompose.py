@@ -290,6 +290,8 @@ class Decomposer:
             raise Unsuited("GROUP BY over LATERAL VIEW has no rule: unnest in a subquery")
         items = _expanded(tree, sources, columns)
         keys = _keys(tree, items, columns)
+        if any(each.name.lower() == "session_window" for key in keys for each in key.find_all(exp.Anonymous)):
+            raise Unsuited("session_window() depends on other rows, and has no rule")
         grouping = Grouping(keys)
         outputs = tuple(sql_of(grouping.replaced(unaliased(item))) for item in items)
         having = tree.args.get("having")
