@@ -112,6 +112,15 @@ class Relation:
     def chunking(self) -> Chunking | None:
         return self.definition.chunking
 
+    @property
+    def time_column(self) -> str | None:
+        """The column that is its event time, if it has one."""
+        if self.definition.view is not None:
+            return self.definition.view.time_column
+        if self.definition.watermark is not None:
+            return self.definition.watermark.column
+        return self.chunking.column if self.chunking else None
+
     def column(self, name: str) -> Column:
         """The column called `name`, compared without case."""
         for column in self.columns:

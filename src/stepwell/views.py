@@ -65,6 +65,7 @@ class ViewDefinition:
     priority: int = 0
     functions: Versions = ()
     """The functions in Python that its query calls."""
+    time_column: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,9 +42,18 @@ def load(db: Database, folder: Path) -> None:
         db.insert_parquet(table, folder / f"{table}.parquet")
 
 
-def change(db: Database, number: int, share: int = 3000) -> None:
-    """One epoch: one in `share` orders with its lines is deleted and comes again under another key, one is updated."""
-    gone, kept = f"% {share} = {(number * 32 + 1) % share}", f"% {share} = {(number * 32 + 2) % share}"
+def change(db: Database, number: int, share: int = 3000, *, spread: bool = True) -> None:
+    """One epoch: one in `share` orders with its lines goes and comes again under another key, and one is updated.
+
+    They are `spread` over all orders, or neighbours: the way in which a day's orders lie together.
+    """
+    if spread:
+        gone, kept = f"% {share} = {(number * 32 + 1) % share}", f"% {share} = {(number * 32 + 2) % share}"
+    else:
+        keys = db.sql("SELECT max(o_orderkey) AS top FROM orders WHERE o_orderkey < 100000000").collect()[0].top
+        width = keys // share
+        first = keys // 50 * (number % 50)
+        gone, kept = (f"BETWEEN {at} AND {at + width - 1}" for at in (first, first + width))
     db.sql(f"""
         BEGIN;
         INSERT INTO orders SELECT o_orderkey + 100000000, * EXCEPT (o_orderkey) FROM orders WHERE o_orderkey {gone};

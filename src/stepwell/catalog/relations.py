@@ -204,6 +204,7 @@ def _encode_view(view: ViewDefinition) -> dict[str, object]:
         "owner": view.owner,
         "priority": view.priority,
         "functions": [list(each) for each in view.functions],
+        "time_column": view.time_column,
     }
 
 
@@ -220,6 +221,7 @@ def _decode_view(stored: dict[str, Any]) -> ViewDefinition:
         stored["owner"],
         stored.get("priority", 0),
         tuple((name, version) for name, version in stored.get("functions", ())),
+        stored.get("time_column"),
     )
 
 

@@ -31,8 +31,9 @@ from stepwell.plan.blocks import Block, Group, Partitioned, Plan, Rows, Select, 
 from stepwell.plan.decompose import Decomposer
 from stepwell.plan.groups import folding_of
 from stepwell.plan.render import Mode, keys_of, partitioned_sql, rows_sql, view_name
+from stepwell.plan.times import time_of_plan
 from stepwell.relations import Column, Relation, RelationKind
-from stepwell.sql import Composition, Reference, find_references, forbidden_function
+from stepwell.sql import Composition, Reference, find_references, forbidden_function, window_calls
 from stepwell.sql.statements import CreateView, Slice
 from stepwell.storage.types import from_spark, spark_schema
 from stepwell.types import VOID, quote
@@ -60,6 +61,7 @@ class Analyzed:
     inputs: tuple[Input, ...]
     plan: Plan
     hidden: tuple[tuple[Column, ...], ...]
+    time_column: str | None = None
 
 
 def analyze(runtime: Runtime, statement: CreateView) -> Analyzed:
@@ -74,7 +76,8 @@ def analyze(runtime: Runtime, statement: CreateView) -> Analyzed:
         text = bound.text
         by_placeholder = {placeholder(relation.id): relation for relation in inputs}
         known = {name: tuple(column.name for column in each.columns) for name, each in by_placeholder.items()}
-        plan, again = Decomposer(known).plan(text, names)
+        times = {int(relation.id): time for relation in inputs if (time := relation.time_column)}
+        plan, again = Decomposer(known, times).plan(text, names)
         if not isinstance(plan.root, Whole):
             reason = _misread(session, text, again)
             plan = Plan(Whole(text, names, reason)) if reason else plan
@@ -89,6 +92,7 @@ def analyze(runtime: Runtime, statement: CreateView) -> Analyzed:
         tuple(Input(each.id, tuple(column.name for column in each.columns)) for each in inputs),
         plan,
         hidden,
+        time_of_plan(plan, times),
     )
 
 
@@ -110,7 +114,7 @@ def _bind(runtime: Runtime, statement: CreateView) -> tuple[Composition, tuple[R
         )
     parents: dict[RelationId, None] = {}
     inputs: dict[RelationId, Relation] = {}
-    replacements: dict[Slice, str] = {}
+    replacements: dict[Slice, str] = window_calls(statement.query)
     with runtime.catalog.read() as tx:
         for reference in find_references(statement.query):
             _refuse_reference(statement, reference)

@@ -260,6 +260,7 @@ def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyz
         tuple(blocks),
         priority=priority,
         functions=functions,
+        time_column=analyzed.time_column,
     )
     return Definition(RelationKind.MATERIALIZED, view=view)
 

@@ -1,32 +1,68 @@
 """Cutting: the sources of a change, read only where it can meet them.
 
-Each cut is a job that reads one source and keeps the rows with the keys that are asked for. They are few, so they come
-to the driver and go back as a table whose size Spark knows: what follows is joins of small things.
+A cut is a job that reads one relation as it is, and keeps the rows with the keys that are asked for, within the bounds
+of these keys. They are few, so they come to the driver and go back as a table whose size Spark knows: what follows is
+joins of small things. A relation is read once, whatever wants a part of it; as it was before the epoch, it is that less
+what came and with what went.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from stepwell.engine.failures import is_too_large
 from stepwell.engine.workspace import Workspace
-from stepwell.files import ROW_ID
+from stepwell.files import DIFF, ROW_ID
 from stepwell.plan.blocks import Origin, Rows, Select
-from stepwell.plan.cuts import KEYS, Cut, changed_terms, cuts_of
+from stepwell.plan.cuts import KEYS, Cut, Reach, changed_terms, cuts_of, reached, relation_of
 from stepwell.plan.render import Cuts, Mode, Term, view_name
 from stepwell.relations import Relation
-from stepwell.types import quote
+from stepwell.storage import column_range
+from stepwell.types import literal, quote
 from stepwell.views import RelationId
 
-LARGE = 24 * 2**20
+LARGE = 6 * 2**20
 """A source of fewer bytes than this is read as a whole: Spark sends it around anyway."""
 
 FEW = 0.2
 """A change of more than this share of a source is not known by a few keys."""
+
+Value = int | str | datetime.date
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Rows that are at hand as a view, and the least and greatest value of the columns where that is known."""
+
+    view: str
+    ranges: Mapping[str, tuple[Value, Value]]
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Columns that the view has under other names."""
+
+    def named(self, column: str) -> str:
+        return self.names.get(column, column)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A cut that a term asks for: of the source of a SELECT, by rows that may have to be cut first."""
+
+    select: Select
+    term: Term
+    cut: Cut
+    reach: Reach
+
+    @property
+    def relation(self) -> int:
+        return self.reach.relation
 
 
 class Cutter:
@@ -41,43 +77,80 @@ class Cutter:
 
     def cut_change(self, rows: Rows) -> None:
         """What the change of some rows has to read."""
+        wishes: list[Wish] = []
         for select, term in changed_terms(rows, self._changed):
-            self._cut(select, term, {}, None)
+            large = self._large(select, term)
+            if large and self._is_small(select, term):
+                wishes += _wishes(select, term, cuts_of(select, term, large))
+        self._fulfil(wishes, {})
 
-    def cut_rows(self, rows: Rows, mode: Mode, keys: str, columns: Mapping[str, Origin]) -> None:
-        """What the rows with touched keys have to read; `keys` is the view that has the keys."""
-        if isinstance(rows, Select) and columns:
-            self._cut(rows, Term((mode,) * len(rows.sources)), columns, keys)
-
-    def _cut(self, select: Select, term: Term, columns: Mapping[str, Origin], keys: str | None) -> None:
-        large = [index for index in range(len(select.sources)) if self._is_large(select, term, index)]
-        if not large or (keys is None and not self._is_small(select, term)):
+    def cut_rows(
+        self, rows: Rows, modes: Sequence[Mode], keys: str, batch: pa.Table, columns: Mapping[str, Origin]
+    ) -> None:
+        """What the rows with touched keys have to read; `keys` is the view of the `batch` that has the keys."""
+        if not isinstance(rows, Select) or not columns:
             return
-        names: dict[int, str] = {
-            index: view_name(source.input, Mode.DELTA)
-            for index, source in enumerate(select.sources)
-            if isinstance(source.input, int) and (term.states[index] == Mode.DELTA or index == term.touched_by)
-        }
-        if keys is not None:
-            names[KEYS] = keys
-        for cut in cuts_of(select, term, large, columns):
-            if cut.by.source not in names:
-                continue
-            name = self._run(select, term.states[cut.source], cut, names[cut.by.source])
-            if name is not None:
-                names[cut.source] = name
-                self.cuts[(select, term, cut.source)] = name
+        terms = [Term((mode,) * len(rows.sources)) for mode in modes]
+        wishes = [
+            wish
+            for term in terms
+            for wish in _wishes(rows, term, cuts_of(rows, term, self._large(rows, term), columns))
+        ]
+        self._fulfil(wishes, {(rows, term, KEYS): Known(keys, _ranges(batch)) for term in terms})
 
-    def _run(self, select: Select, state: Mode, cut: Cut, by: str) -> str | None:
-        """The rows of a source with the wanted keys, as a view of their own; None if they are many."""
-        relation = select.sources[cut.source].input
-        assert isinstance(relation, int)
-        names = next(each.columns for each in self._view.view.inputs if each.relation == relation)
-        kept = ", ".join(f"r.{quote(name)}" for name in [*_used(select, names), ROW_ID])
+    def _fulfil(self, wishes: list[Wish], known: dict[tuple[Select, Term, int], Known]) -> None:
+        """Cut relation after relation; one that others wait for goes first, and one that still waits goes late."""
+        while wishes:
+            ready = [wish for wish in wishes if self._by(wish, known) is not None]
+            waiting = {wish.relation for wish in wishes if wish not in ready}
+            chosen = next((wish for wish in ready if wish.relation not in waiting), ready[0] if ready else None)
+            if chosen is None:
+                return
+            where = (chosen.relation, chosen.reach.column)
+            same = [wish for wish in ready if (wish.relation, wish.reach.column) == where]
+            made = self._run(same, [by for wish in same if (by := self._by(wish, known)) is not None])
+            wishes = [wish for wish in wishes if wish not in same]
+            if made is None:
+                continue
+            for wish in same:
+                spot = (wish.select, wish.term, wish.cut.source)
+                before = wish.term.states[wish.cut.source] == Mode.BEFORE
+                known[spot] = dataclasses.replace(made, names=_shown(wish))
+                self.cuts[spot] = self._before(wish, made) if before else made.view
+
+    def _by(self, wish: Wish, known: Mapping[tuple[Select, Term, int], Known]) -> Known | None:
+        """The rows whose keys a cut goes by, if they are at hand."""
+        by, term = wish.cut.by.source, wish.term
+        if (found := known.get((wish.select, term, by))) is not None:
+            return found
+        if by == KEYS or not (term.states[by] == Mode.DELTA or by == term.touched_by):
+            return None
+        reach = reached(wish.select, wish.cut.by)
+        if reach is None:
+            return None
+        files = self._workspace.delta(RelationId(reach.relation))
+        range_ = column_range(self._workspace.runtime.warehouse, files, reach.column)
+        names = {wish.cut.by.column: reach.column}
+        return Known(view_name(reach.relation, Mode.DELTA), {reach.column: range_} if range_ else {}, names)
+
+    def _run(self, wishes: Sequence[Wish], by: Sequence[Known]) -> Known | None:
+        """The rows of a relation with the wanted keys, as it is after the epoch; None if they are many."""
+        first = wishes[0]
+        relation, column = first.relation, quote(first.reach.column)
+        inputs = next(each.columns for each in self._view.view.inputs if each.relation == relation)
+        used = [name for name in inputs if any(_names(wish.reach.within, name) for wish in wishes)]
+        pairs = [(known, known.named(wish.cut.by.column)) for wish, known in zip(wishes, by, strict=True)]
+        sources = dict.fromkeys((known.view, name) for known, name in pairs)
+        keys = " UNION ALL ".join(f"SELECT {quote(name)} AS _sw_k FROM {view}" for view, name in sources)
         text = (
-            f"SELECT /*+ BROADCAST(k) */ {kept} FROM {view_name(relation, state)} AS r LEFT SEMI JOIN"
-            f" (SELECT {quote(cut.by.column)} AS _sw_k FROM {by}) AS k ON r.{quote(cut.column)} <=> k._sw_k"
+            f"SELECT /*+ BROADCAST(k) */ {', '.join(f'r.{quote(name)}' for name in [*used, ROW_ID])}"
+            f" FROM {view_name(relation, Mode.AFTER)} AS r LEFT SEMI JOIN ({keys}) AS k ON r.{column} <=> k._sw_k"
         )
+        ranges = [known.ranges.get(name) for known, name in pairs]
+        found = [each for each in ranges if each is not None]
+        if len(found) == len(ranges) and len({type(value) for each in found for value in each}) == 1:
+            low, high = min(each[0] for each in found), max(each[1] for each in found)
+            text += f" WHERE r.{column} BETWEEN {literal(low)} AND {literal(high)}"
         try:
             batch = self._workspace.run(text, self._view).toArrow()
         except (PySparkException, Py4JJavaError) as error:
@@ -87,26 +160,70 @@ class Cutter:
         self._number += 1
         name = f"_sw_cut{self._number}"
         self._workspace.session.createDataFrame(batch).createOrReplaceTempView(name)
-        return name
+        return Known(name, _ranges(batch))
 
-    def _is_large(self, select: Select, term: Term, index: int) -> bool:
-        relation = select.sources[index].input
-        if not isinstance(relation, int) or term.states[index] == Mode.DELTA:
-            return False
-        return self._workspace.before(RelationId(relation)).bytes > LARGE
+    def _before(self, wish: Wish, made: Known) -> str:
+        """The same rows as they were: a row has one version at a time, so those in the change were as it says."""
+        relation = wish.relation
+        if relation not in self._changed:
+            return made.view
+        delta = view_name(relation, Mode.DELTA)
+        inputs = next(each.columns for each in self._view.view.inputs if each.relation == relation)
+        names = ", ".join(quote(name) for name in [*(n for n in inputs if _names(wish.reach.within, n)), ROW_ID])
+        return (
+            f"(SELECT {names} FROM {made.view} AS a LEFT ANTI JOIN {delta} AS d ON a.{ROW_ID} = d.{ROW_ID}"
+            f" UNION ALL SELECT {names} FROM {delta} WHERE {DIFF} < 0)"
+        )
+
+    def _large(self, select: Select, term: Term) -> list[int]:
+        """The sources that a term reads and that hold much."""
+        return [
+            index
+            for index, state in enumerate(term.states)
+            if state != Mode.DELTA
+            and (relation := relation_of(select, index)) is not None
+            and self._workspace.before(RelationId(relation)).bytes > LARGE
+        ]
 
     def _is_small(self, select: Select, term: Term) -> bool:
         """Whether the change that a term begins with is a small part of anything."""
         start = term.touched_by if term.touched_by is not None else term.states.index(Mode.DELTA)
-        relation = select.sources[start].input
-        if not isinstance(relation, int):
+        relation = relation_of(select, start)
+        if relation is None:
             return False
         change = self._workspace.change(RelationId(relation))
         return change.rows <= max(1000, FEW * change.total)
 
 
-def _used(select: Select, names: tuple[str, ...]) -> list[str]:
-    """The columns that a SELECT names anywhere, at least."""
-    texts = [*select.items, select.where or "", select.laterals, *(source.condition for source in select.sources)]
-    words = {word.lower() for text in texts for word in re.findall(r"\w+", text)}
-    return [name for name in names if name.lower() in words or not name.isidentifier()]
+def _wishes(select: Select, term: Term, cuts: Sequence[Cut]) -> list[Wish]:
+    found = []
+    for cut in cuts:
+        reach = reached(select, Origin(cut.source, cut.column))
+        if reach is not None:
+            found.append(Wish(select, term, cut, reach))
+    return found
+
+
+def _shown(wish: Wish) -> dict[str, str]:
+    """The columns of a source that the relation behind it has under other names."""
+    within = wish.reach.within
+    if within is wish.select:
+        return {}
+    pairs = zip(within.names, within.origins, strict=True)
+    return {name: origin.column for name, origin in pairs if origin is not None}
+
+
+def _names(select: Select, column: str) -> bool:
+    """Whether a SELECT names a column anywhere, as far as words tell."""
+    texts = (*select.items, select.where or "", select.laterals, *(source.condition for source in select.sources))
+    return not column.isidentifier() or any(re.search(rf"\b{column}\b", text, re.IGNORECASE) for text in texts)
+
+
+def _ranges(batch: pa.Table) -> dict[str, tuple[Value, Value]]:
+    """The least and the greatest value of each column of a small table, where these are plain."""
+    found: dict[str, tuple[Value, Value]] = {}
+    for name in batch.column_names:
+        values = batch.column(name).to_pylist()
+        if values and all(isinstance(value, int | str | datetime.date) for value in values):
+            found[name] = (min(values), max(values))
+    return found

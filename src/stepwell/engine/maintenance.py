@@ -278,6 +278,7 @@ class Refresher:
         self._changed = changed
         self._bounds: str | None = None
         self._keys: str | None = None
+        self._touched: pa.Table | None = None
         self._cutter = Cutter(workspace, view, changed)
         self._folding: Folding | None = folding_of(block) if isinstance(block, Group) else None
 
@@ -342,7 +343,7 @@ class Refresher:
     def _touched_partitions(self, block: Partitioned, mode: Mode) -> str:
         """The rows of the partitions that a change has touched, as they were or as they are."""
         keys, columns = self._keys_touched(block), self._view.columns
-        self._cut_to_keys(block, mode)
+        self._cut_to_keys(block, Mode.AFTER, Mode.BEFORE)
         text = partitioned_sql(block, mode, self._changed, self._cutter.cuts, moved=keys)
         return versioned(columns, typed(columns, text, ROW_ID))
 
@@ -357,16 +358,17 @@ class Refresher:
         if self._is_large() and (batch := self._small(self._sql(text))) is not None:
             self._workspace.session.createDataFrame(batch).createOrReplaceTempView(TOUCHED)
             text = f"SELECT * FROM {TOUCHED}"
-            self._keys = text
+            self._keys, self._touched = text, batch
         return text
 
-    def _cut_to_keys(self, block: Group | Partitioned, mode: Mode) -> None:
+    def _cut_to_keys(self, block: Group | Partitioned, *modes: Mode) -> None:
         """Read of the sources of a group only what the touched keys can meet."""
-        if self._keys is None or not isinstance(block.rows, Select):
+        if self._touched is None or not isinstance(block.rows, Select):
             return
         origins = block.rows.origins
         columns = {key: origin for key, origin in zip(keys_of(block), origins, strict=False) if origin is not None}
-        self._cutter.cut_rows(block.rows, mode, TOUCHED, columns)
+        self._cutter.cut_rows(block.rows, modes, TOUCHED, self._touched, columns)
+        self._touched = None  # once is enough
 
     def _is_large(self) -> bool:
         """Whether so much is stored of what the view reads that it pays to look before reading it."""

@@ -17,7 +17,7 @@ from stepwell.epochs import Epoch
 from stepwell.errors import Place, SqlSyntaxError, StepwellError, UndefinedTableError, UnsupportedError, warn
 from stepwell.files import DIFF, EPOCH
 from stepwell.relations import Relation, RelationKind
-from stepwell.sql import QUERY, AsOf, Composition, Reference, find_references
+from stepwell.sql import QUERY, AsOf, Composition, Reference, find_references, window_calls
 from stepwell.sql.statements import Name, Slice
 from stepwell.types import quote
 from stepwell.views import placeholder
@@ -52,6 +52,7 @@ class Binding:
         """Bind every relation that `text` names."""
         if text is None:
             return
+        self.replacements.update(window_calls(text))
         for reference in find_references(text, prefix):
             if len(reference.name.parts) > 1 and reference.name.parts[0].lower() in _LEFT_TO_SPARK:
                 continue

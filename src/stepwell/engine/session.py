@@ -112,7 +112,9 @@ class Spark:
             return self._maintenance[worker]
 
     def hurry(self, session: SparkSession, small: bool) -> None:
-        """Tell a session how to go about what comes next: for a few rows, without compiling and without replanning."""
+        """Tell a worker's session how to go about what comes next: a few rows need no compiling and no replanning."""
+        if session not in self._maintenance:
+            return
         for name, for_small in _HURRY.items():
             if small:
                 session.conf.set(name, for_small)

@@ -81,7 +81,7 @@ def _tables(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
             continue
         content = content_at(files.content(tx, relation.id, epoch), epoch)
         published = barriers.publication_state(tx, relation.id)[1]
-        watermark, chunking = relation.definition.watermark, relation.chunking
+        chunking = relation.chunking
         found.append(
             (
                 relation.name,
@@ -92,7 +92,7 @@ def _tables(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
                 content.bytes,
                 ", ".join(relation.key) or None,
                 f"{chunking.column} every {_width(relation, chunking)}" if chunking else None,
-                watermark.column if watermark else None,
+                relation.time_column,
                 relation.created_epoch,
                 published,
             )

@@ -52,6 +52,8 @@ class Workspace:
             id_: tuple(each) for id_, each in deltas.items() if each
         }
         self._before: dict[RelationId, Content] = {}
+        self._there: dict[str, tuple[str, ...]] = {}
+        """The temporary views that are there already, with their columns: one view's texts read much the same."""
 
     @property
     def session(self) -> SparkSession:
@@ -103,7 +105,10 @@ class Workspace:
             relation = RelationId(int(match[0]))
             mode = Mode(match[1]) if match[1] else None
             name = view_name(relation, mode) if mode else placeholder(relation)
-            self._frame(relation, columns[relation], mode).createOrReplaceTempView(name)
+            if self._there.get(name) != columns[relation]:
+                self._frame(relation, columns[relation], mode).createOrReplaceTempView(name)
+                self._there[name] = columns[relation]
+            self.bytes += self._offered(relation, mode)
         for name, make in others:
             if re.search(rf"\b{name}\b", text):
                 make().createOrReplaceTempView(name)
@@ -117,14 +122,18 @@ class Workspace:
         rows = scan_content(self.session, self.runtime.warehouse, relation, content)
         return rows.where(bounds) if bounds else rows
 
+    def _offered(self, id_: RelationId, mode: Mode | None) -> int:
+        """How many bytes a relation has in one of its states."""
+        if mode == Mode.DELTA:
+            return sum(file.statistics.bytes for file in self.delta(id_))
+        return (self.before(id_) if mode == Mode.BEFORE else self.after(id_)).bytes
+
     def _frame(self, id_: RelationId, columns: Sequence[str], mode: Mode | None) -> DataFrame:
         relation = self._by_id[id_]
         names = [quote(name) for name in columns]
         warehouse = self.runtime.warehouse
         if mode == Mode.DELTA:
-            self.bytes += sum(file.statistics.bytes for file in self.delta(id_))
             return scan_delta(self.session, warehouse, relation, self.delta(id_)).select(*names, ROW_ID, DIFF)
         content = self.before(id_) if mode == Mode.BEFORE else self.after(id_)
-        self.bytes += content.bytes
         frame = scan_content(self.session, warehouse, relation, content)
         return frame.select(*names, ROW_ID) if mode else frame.select(*names)

@@ -266,9 +266,24 @@ def _by(function: str, sign: str) -> _Make:
 
 
 def _end(function: str, sign: str) -> _Make:
-    """first and last: by the order in which the rows came."""
+    """first and last: by the order in which the rows came, or by event time first if that is the second argument.
+
+    A row without a time is neither while there is one with a time.
+    """
+    known = "IS NULL" if sign == "<" else "IS NOT NULL"
+
+    def in_time(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+        value, time = arguments
+        struct = f"STRUCT<`t`:{types[1]},`i`:BIGINT,`x`:{result}>"
+        order = f"named_struct('n', {{0}} {known}, 't', {{0}}, 'i', {{1}})"
+        partial = f"{function}(named_struct('t', {time}, 'i', _sw_id, 'x', {value}), {order.format(time, '_sw_id')})"
+        old, new = order.format("{o}.t", "{o}.i"), order.format("{p}.t", "{p}.i")
+        merge = f"CASE WHEN {{o}} IS NULL THEN {{p}} WHEN {{p}} IS NULL OR {old} {sign} {new} THEN {{o}} ELSE {{p}} END"
+        return State(Kind.MERGEABLE, (Part(struct, partial, merge),), "{0}.x")
 
     def make(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+        if len(arguments) == 2:
+            return in_time(arguments, types, result)
         struct = f"STRUCT<`i`:BIGINT,`x`:{result}>"
         partial = f"{function}(named_struct('i', _sw_id, 'x', {arguments[0]}), _sw_id)"
         merge = (

@@ -123,6 +123,8 @@ class Group:
     having: str | None = None
     distinct: bool = False
     """Whether the text says DISTINCT or UNION where it could have said GROUP BY."""
+    time_key: int | None = None
+    """The key that is a bucket of event time, if one is."""
 
 
 @dataclass(frozen=True, slots=True)

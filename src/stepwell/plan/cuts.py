@@ -27,6 +27,36 @@ class Cut:
     by: Origin
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The column of a relation behind a source, and the SELECT that names it."""
+
+    relation: int
+    column: str
+    within: Select
+
+
+def reached(select: Select, origin: Origin) -> Reach | None:
+    """Where a column of a source is stored: in a relation, which may be read by a filter of its own."""
+    source = select.sources[origin.source].input
+    if isinstance(source, int):
+        return Reach(source, origin.column, select)
+    if not isinstance(source, Select) or len(source.sources) != 1 or source.generates or not source.origins:
+        return None
+    names = [name.lower() for name in source.names]
+    inner = source.origins[names.index(origin.column.lower())] if origin.column.lower() in names else None
+    relation = source.sources[0].input
+    return Reach(relation, inner.column, source) if inner is not None and isinstance(relation, int) else None
+
+
+def relation_of(select: Select, index: int) -> int | None:
+    """The one relation behind a source, if there is just one."""
+    source = select.sources[index].input
+    if isinstance(source, Select) and len(source.sources) == 1 and not source.generates:
+        source = source.sources[0].input
+    return source if isinstance(source, int) else None
+
+
 def cuts_of(select: Select, term: Term, large: Collection[int], keys: Mapping[str, Origin] | None = None) -> list[Cut]:
     """The cuts of the `large` sources for one term, each after those it goes by; `keys` are touched keys by column."""
     sources = select.sources

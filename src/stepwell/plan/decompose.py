@@ -10,7 +10,6 @@ import dataclasses
 import re
 from collections.abc import Mapping
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
@@ -18,21 +17,27 @@ from stepwell.plan.blocks import Block, Group, Join, Partitioned, Plan, Rows, Se
 from stepwell.plan.grouping import Grouping, Unsuited, has_aggregate, sql_of
 from stepwell.plan.rewrites import (
     aliases_of,
+    column,
     has_order,
     having_outside,
+    is_call,
     limited,
     unaliased,
     unwrapped,
+    windows_by_start,
     windows_outside,
     with_aliases,
     with_lateral_views,
     with_windows,
     without_ctes,
 )
+from stepwell.plan.sessions import sessions_by_start
 from stepwell.plan.sets import counted, grouping_sets, repeated
 from stepwell.plan.subqueries import ALIAS, SubqueryJoins, has_subquery
 from stepwell.plan.ties import origin_of, ties_of
+from stepwell.plan.times import is_time, time_of
 from stepwell.plan.windows import Windows, has_window
+from stepwell.sql.structure import structure_of
 from stepwell.types import quote
 
 _GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack")
@@ -41,14 +46,16 @@ _GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer", "in
 class Decomposer:
     """Takes one query apart. `columns` are those of the relations behind the placeholders in it."""
 
-    def __init__(self, columns: Mapping[str, tuple[str, ...]]) -> None:
+    def __init__(self, columns: Mapping[str, tuple[str, ...]], times: Mapping[int, str] | None = None) -> None:
+        """`times` are the time columns of the relations that have one."""
         self._columns = {name.lower(): names for name, names in columns.items()}
+        self._times = dict(times or {})
         self._hidden: list[Block] = []
 
     def plan(self, text: str, names: tuple[str, ...]) -> tuple[Plan, str]:
         """The plan of a query with these outputs, and the text that sqlglot would write for it."""
         try:
-            tree = sqlglot.parse_one(text, read="spark")
+            tree = structure_of(text)
         except (SqlglotError, RecursionError) as error:
             return Plan(Whole(text, names, f"sqlglot cannot read it ({_first_line(error)})")), ""
         # for Spark itself sqlglot writes QUALIFY as a subquery, since older ones did not have it
@@ -70,6 +77,8 @@ class Decomposer:
             tree = with_windows(tree)
         if isinstance(tree, exp.Intersect | exp.Except):
             return self._set_operation(tree, names)
+        if isinstance(tree, exp.Select) and tree.args.get("group"):
+            tree = sessions_by_start(windows_by_start(tree))
         if isinstance(tree, exp.Select) and _is_grouped(tree) and has_window(tree):
             return self._block(windows_outside(tree, self._group_keys(tree)), names)
         if isinstance(tree, exp.Select) and (sets := grouping_sets(tree)) is not None:
@@ -128,6 +137,9 @@ class Decomposer:
         """The rows of a hidden block; one that is there twice is kept once."""
         if block not in self._hidden:
             self._hidden.append(block)
+            time = time_of(block, self._times)
+            if time is not None:
+                self._times[-len(self._hidden)] = time
         source = Source(-1 - self._hidden.index(block), "_sw_h")
         return Select((source,), tuple(quote(name) for name in block.names), block.names)
 
@@ -191,7 +203,7 @@ class Decomposer:
             ),
             sql_of(where.this) if where else None,
             ties=ties_of(tree, sources, columns),
-            origins=tuple(origin_of(key, sources, columns) for key in windows.keys),
+            origins=tuple(origin_of(node, sources, columns) for node in (*windows.keys, *windows.columns)),
         )
         return Partitioned(rows, len(windows.keys), windows.items, names, windows.qualify, windows.made_total)
 
@@ -231,7 +243,8 @@ class Decomposer:
         texts = tuple(sql_of(unaliased(item)) for item in items)
         condition = sql_of(where.this) if where else None
         ties = ties_of(tree, sources, columns)
-        return Select(tuple(sources), texts, found, condition, laterals, generates, ties)
+        origins = tuple(origin_of(unaliased(item), sources, columns) for item in items)
+        return Select(tuple(sources), texts, found, condition, laterals, generates, ties, origins)
 
     def _sources(self, tree: exp.Select) -> tuple[list[Source], list[tuple[str, ...]]]:
         """What a SELECT reads, and the columns of each."""
@@ -291,8 +304,9 @@ class Decomposer:
         items = _expanded(tree, sources, columns)
         keys = _keys(tree, items, columns)
         if any(each.name.lower() == "session_window" for key in keys for each in key.find_all(exp.Anonymous)):
-            raise Unsuited("session_window() depends on other rows, and has no rule")
-        grouping = Grouping(keys)
+            raise Unsuited("session_window() depends on other rows, and has no rule here")
+        time = self._time(sources, columns)
+        grouping = Grouping(keys, time)
         outputs = tuple(sql_of(grouping.replaced(unaliased(item))) for item in items)
         having = tree.args.get("having")
         aliases = aliases_of(items)
@@ -308,7 +322,27 @@ class Decomposer:
         )
         if len(outputs) != len(names):
             raise Unsuited("its columns could not be counted")
-        return Group(rows, len(keys), (), tuple(grouping.aggregates), outputs, names, condition)
+        buckets = [
+            index for index, key in enumerate(keys) if time is not None and _follows_from(key, time, sources, columns)
+        ]
+        time_key = buckets[0] if buckets else None
+        return Group(rows, len(keys), (), tuple(grouping.aggregates), outputs, names, condition, time_key=time_key)
+
+    def _time(self, sources: list[Source], columns: list[tuple[str, ...]]) -> exp.Column | None:
+        """The time column of the first source that has one."""
+        probe = Select(tuple(sources), (), ())
+        for index, names in enumerate(columns):
+            for name in names:
+                if is_time(probe, index, name, self._times):
+                    return column(sources[index].alias, name)
+        return None
+
+
+def _follows_from(key: exp.Expr, time: exp.Column, sources: list[Source], columns: list[tuple[str, ...]]) -> bool:
+    """Whether a key is made of the time column and nothing else."""
+    wanted = origin_of(time, sources, columns)
+    found = {origin_of(each, sources, columns) for each in key.find_all(exp.Column)}
+    return found == {wanted}
 
 
 def _plain_relation(rows: Rows) -> int | None:
@@ -482,6 +516,7 @@ def _is_grouped(tree: exp.Select) -> bool:
 def _generates(item: exp.Expr) -> bool:
     return any(
         isinstance(node, exp.Explode | exp.Posexplode | exp.Inline) or
+        (is_call(node, "window") and len(node.expressions) > 2) or
         (isinstance(node, exp.Anonymous) and node.name.lower() in _GENERATORS)
         for node in item.walk()
     )  # fmt: skip

@@ -14,8 +14,10 @@ class Unsuited(Exception):
 class Grouping:
     """Takes aggregates and keys out of expressions, and leaves `_sw_r0` and `_sw_g0` in their places."""
 
-    def __init__(self, keys: list[exp.Expr]) -> None:
+    def __init__(self, keys: list[exp.Expr], time: exp.Column | None = None) -> None:
+        """`time` is the event time of the grouped rows, by which FIRST_VALUE and LAST_VALUE go."""
         self._keys = keys
+        self._time = time
         self.aggregates: list[Aggregate] = []
         self.arguments: list[str] = []
 
@@ -91,6 +93,8 @@ class Grouping:
         if condition is not None and (len(names) != 1 or function in ("first", "last", "any_value", "collect_list")):
             raise Unsuited(f"FILTER on {function} has no rule")
         direct = sql_of(again)
+        if isinstance(call, exp.FirstValue | exp.LastValue) and plain and len(names) == 1 and self._time is not None:
+            return Aggregate(function, direct, (*names, self._argument(self._time)))
         if isinstance(node, exp.IgnoreNulls):
             direct = f"{direct} IGNORE NULLS"
         plain = plain and len(names) == len(arguments)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from stepwell.plan.blocks import Block, Group, Partitioned, Rows, Select, Source, UnionAll, Whole
+from stepwell.sql.structure import structure_of
 from stepwell.views import placeholder
 
 Origin = tuple[int, str]
@@ -72,7 +72,7 @@ def _of_source(source: Source, name: str, columns: Columns) -> list[Origin] | No
 
 def _of_lateral(rows: Select, columns: Columns) -> Iterator[Origin]:
     """A column that LATERAL VIEW makes: of whatever its function is given."""
-    tree = sqlglot.parse_one(f"SELECT 1 FROM t {rows.laterals}", read="spark")
+    tree = structure_of(f"SELECT 1 FROM t {rows.laterals}")
     for lateral in tree.find_all(exp.Lateral):
         for column in lateral.this.find_all(exp.Column):
             for source in rows.sources:
@@ -82,7 +82,7 @@ def _of_lateral(rows: Select, columns: Columns) -> Iterator[Origin]:
 def _of_text(block: Whole, index: int, columns: Columns) -> Iterator[Origin]:
     """A text without a plan: the columns that the output names, wherever a relation it reads has them."""
     try:
-        tree = sqlglot.parse_one(block.text, read="spark")
+        tree = structure_of(block.text)
     except SqlglotError:
         return
     select = tree if isinstance(tree, exp.Select) else tree.find(exp.Select)
@@ -95,4 +95,4 @@ def _of_text(block: Whole, index: int, columns: Columns) -> Iterator[Origin]:
 
 
 def _columns_in(text: str) -> list[exp.Column]:
-    return list(sqlglot.parse_one(text, read="spark").find_all(exp.Column))
+    return list(structure_of(text).find_all(exp.Column))

@@ -174,6 +174,8 @@ def _touches(sources: tuple[Source, ...], index: int, changed: AbstractSet[int])
 def _source_sql(source: Source, mode: Mode, changed: AbstractSet[int], cuts: Cuts, cut: str | None) -> str:
     if isinstance(source.input, int):
         return f"{cut or view_name(source.input, mode)} AS {quote(source.alias)}"
+    if cut and isinstance(source.input, Select):  # of its one source
+        cuts = {(source.input, Term((mode,)), 0): cut}
     return f"({rows_sql(source.input, mode, changed, cuts)}) AS {quote(source.alias)}"
 
 

@@ -3,6 +3,7 @@
 WITH q AS (…)               each q written out where it is named
 HAVING … (SELECT …)         a WHERE over the groups
 OVER … with GROUP BY        windows over the groups
+GROUP BY window(…)          by the start of the window
 WINDOW w AS (…)             each OVER w written out
 FROM t, LATERAL explode(x)  LATERAL VIEW explode(x)
 ORDER BY … LIMIT n          QUALIFY row_number() OVER (ORDER BY …) <= n
@@ -14,6 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
+from stepwell.durations import parse_duration
+from stepwell.errors import StepwellError
 from stepwell.files import ROW_ID
 from stepwell.plan.grouping import Unsuited, is_aggregate
 
@@ -48,7 +51,7 @@ class _Groups:
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in self._aliases:
             return self.over(self._aliases[node.name.lower()].copy())
         if isinstance(node, exp.Column) or is_aggregate(node) or node in self._keys:
-            return self._column(node)
+            return self.column(node)
         if isinstance(node, exp.Window):
             function = node.this
             while isinstance(function, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
@@ -71,12 +74,12 @@ class _Groups:
         elif isinstance(value, list):
             node.set(name, [self.over(each) if isinstance(each, exp.Expr) else each for each in value])
 
-    def _column(self, node: exp.Expr) -> exp.Column:
+    def column(self, node: exp.Expr) -> exp.Column:
         known = next((name for each, name in self._shown if each == node), None)
         if known is None:
             known = f"_sw_a{len(self._shown)}"
             self._shown.append((node.copy(), known))
-        return _column(self._alias, known)
+        return column(self._alias, known)
 
     @property
     def items(self) -> list[exp.Expr]:
@@ -94,7 +97,7 @@ def having_outside(tree: exp.Select) -> exp.Select:
     inner = tree.copy()
     inner.set("having", None)
     inner.set("expressions", [*inner.expressions, *groups.items])
-    items = [_column("_sw_having", name) for name in names]
+    items = [column("_sw_having", name) for name in names]
     return exp.select(*items).from_(inner.subquery("_sw_having")).where(condition)
 
 
@@ -117,6 +120,61 @@ def windows_outside(tree: exp.Select, keys: Sequence[exp.Expr]) -> exp.Select:
     outer.set("qualify", exp.Qualify(this=condition) if condition is not None else None)
     outer.set("distinct", tree.args["distinct"].copy() if tree.args.get("distinct") else None)
     return outer
+
+
+def windows_by_start(tree: exp.Select) -> exp.Select:
+    """A GROUP BY window(…) as one by the window's start, from which its end follows: a key that is a plain value."""
+    group = tree.args["group"]
+    calls = [each for each in group.expressions if is_call(each, "window")]
+    if len(calls) != 1 or not 2 <= len(calls[0].expressions) <= 3:
+        return tree
+    call, width = calls[0], calls[0].expressions[1]
+    try:
+        microseconds = parse_duration(width.this) if isinstance(width, exp.Literal) and width.is_string else 0
+    except StepwellError:
+        microseconds = 0
+    if not microseconds:
+        return tree
+    start = exp.Dot(this=call.copy(), expression=exp.to_identifier("start"))
+    length = interval(microseconds)
+    end = exp.paren(exp.Add(this=start.copy(), expression=length))
+    ends = [exp.alias_(start.copy(), "start", quoted=True), exp.alias_(end.copy(), "end", quoted=True)]
+    whole = exp.Struct(expressions=ends)
+
+    def look(node: exp.Expr) -> exp.Expr:
+        is_part = isinstance(node, exp.Dot) and node.this == call
+        if is_part or (isinstance(node, exp.Column) and node.table.lower() == "window"):
+            name = (node.expression if is_part else node).name.lower()
+            if name in ("start", "end"):
+                return (start if name == "start" else end).copy()
+        if node == call or (isinstance(node, exp.Column) and not node.table and node.name.lower() == "window"):
+            return whole.copy()
+        new = node.copy()
+        for name, value in node.args.items():
+            if isinstance(value, exp.Expr):
+                new.set(name, look(value))
+            elif isinstance(value, list):
+                new.set(name, [look(each) if isinstance(each, exp.Expr) else each for each in value])
+        return new
+
+    new = tree.copy()
+    new.set("expressions", [look(item) for item in tree.expressions])
+    for part in ("having", "qualify", "order"):
+        if tree.args.get(part):
+            new.set(part, look(tree.args[part]))
+    keys = [start.copy() if each == call else each.copy() for each in group.expressions]
+    new.set("group", exp.Group(expressions=keys))
+    return new
+
+
+def interval(microseconds: int) -> exp.Interval:
+    """A length of time as Spark writes it."""
+    seconds = f"{microseconds // 1_000_000}.{microseconds % 1_000_000:06}"
+    return exp.Interval(this=exp.Literal.string(seconds), unit=exp.Var(this="SECOND"))
+
+
+def is_call(node: exp.Expr, name: str) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() == name
 
 
 def with_windows(tree: exp.Select) -> exp.Select:
@@ -183,7 +241,7 @@ def limited(tree: exp.Query, names: tuple[str, ...]) -> exp.Select:
         if key is None:
             name = f"_sw_o{len(extra)}"
             extra.append(exp.alias_(with_aliases(each.this, aliases_of(tree.expressions)), name))
-            key = _column("_sw_limit", name)
+            key = column("_sw_limit", name)
         again = each.copy()
         again.set("this", key)
         ordered.append(again)
@@ -198,7 +256,7 @@ def limited(tree: exp.Query, names: tuple[str, ...]) -> exp.Select:
         wanted.append(exp.LTE(this=number.copy(), expression=exp.Literal.number(count + (skipped or 0))))
     if skipped:
         wanted.append(exp.GT(this=number.copy(), expression=exp.Literal.number(skipped)))
-    outer = exp.select(*(_column("_sw_limit", name) for name in names)).from_(exp.Subquery(this=inner, alias=alias))
+    outer = exp.select(*(column("_sw_limit", name) for name in names)).from_(exp.Subquery(this=inner, alias=alias))
     outer.set("qualify", exp.Qualify(this=exp.and_(*wanted, copy=False)))
     return outer
 
@@ -209,7 +267,7 @@ def _output(tree: exp.Query, key: exp.Expr, names: tuple[str, ...]) -> exp.Expr 
         position = int(key.this)
         if not 1 <= position <= len(names):
             raise Unsuited(f"ORDER BY {position} is no column")
-        return _column("_sw_limit", names[position - 1])
+        return column("_sw_limit", names[position - 1])
     if isinstance(tree, exp.Select) and not tree.args.get("distinct"):
         return None
     first: exp.Expr = tree
@@ -218,7 +276,7 @@ def _output(tree: exp.Query, key: exp.Expr, names: tuple[str, ...]) -> exp.Expr 
     outputs = [item.alias_or_name.lower() for item in first.expressions]
     if len(outputs) != len(names) or key.name.lower() not in outputs:
         raise Unsuited("an ORDER BY … LIMIT of other than outputs has no rule here")
-    return _column("_sw_limit", names[outputs.index(key.name.lower())])
+    return column("_sw_limit", names[outputs.index(key.name.lower())])
 
 
 def _number(clause: exp.Expr | None, what: str) -> int | None:
@@ -280,5 +338,5 @@ def aliases_of(items: Iterable[exp.Expr]) -> dict[str, exp.Expr]:
     return {item.alias.lower(): unaliased(item) for item in items if isinstance(item, exp.Alias)}
 
 
-def _column(table: str, name: str) -> exp.Column:
+def column(table: str, name: str) -> exp.Column:
     return exp.column(exp.to_identifier(name, quoted=True), table=exp.to_identifier(table, quoted=True))

@@ -24,6 +24,8 @@ class Windows:
         found = [window for node in (*items, qualify) if node is not None for window in node.find_all(exp.Window)]
         self.keys = _common([window.args.get("partition_by") or [] for window in found])
         self.arguments: list[str] = []
+        self.columns: list[exp.Expr] = []
+        """The columns that the arguments are, in the same order."""
         self.made_total = False
         self.items = tuple(sql_of(self._replaced(item)) for item in items)
         self.qualify = sql_of(self._replaced(qualify)) if qualify is not None else None
@@ -39,6 +41,7 @@ class Windows:
                 text = sql_of(each)
                 if text not in self.arguments:
                     self.arguments.append(text)
+                    self.columns.append(each.copy())
                 return exp.column(f"_sw_x{self.arguments.index(text)}")
             return each
 

@@ -19,6 +19,7 @@ from stepwell.sql.references import (
     find_references,
     forbidden_function,
 )
+from stepwell.sql.windowing import window_calls
 
 __all__ = [
     "EXPRESSION",
@@ -34,4 +35,5 @@ __all__ = [
     "forbidden_function",
     "parse",
     "split",
+    "window_calls",
 ]

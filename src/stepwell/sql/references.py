@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from stepwell.errors import Place, SqlSyntaxError
 from stepwell.sql.statements import Name, Slice
+from stepwell.sql.structure import structure_of
 from stepwell.sql.tokens import Kind, tokenize
 
 
@@ -76,6 +76,9 @@ def _reference(table: exp.Table, text: Slice, base: int) -> Iterator[Reference]:
     if isinstance(table.this, exp.Anonymous) and table.this.name.lower() == "changes":
         yield _changes_reference(table.this, text, base, aliased)
         return
+    if isinstance(table.this, exp.Anonymous) and table.this.name.lower() in ("tumble", "hop"):
+        yield from _windowed_reference(table.this, text, base)
+        return
     if not isinstance(table.this, exp.Identifier):
         return
     parts = [part for part in table.parts if isinstance(part, exp.Identifier)]
@@ -97,6 +100,15 @@ def _reference(table: exp.Table, text: Slice, base: int) -> Iterator[Reference]:
         as_of = AsOf(kind, match.group(2).strip("'\""), Place(text.source, match.start(1), until))
     name = Name(tuple(part.name for part in parts), where)
     yield Reference(name, Slice(text.source, start, until), aliased, as_of)
+
+
+def _windowed_reference(call: exp.Anonymous, text: Slice, base: int) -> Iterator[Reference]:
+    """The relation that a window function in FROM is about."""
+    identifiers = list(call.expressions[0].find_all(exp.Identifier)) if call.expressions else []
+    if identifiers:
+        parts = sorted(identifiers, key=lambda each: int(each.meta["start"]))
+        where = Slice(text.source, base + int(parts[0].meta["start"]), base + int(parts[-1].meta["end"]) + 1)
+        yield Reference(Name(tuple(part.name for part in parts), where), where, aliased=True)
 
 
 def _changes_reference(call: exp.Anonymous, text: Slice, base: int, aliased: bool) -> Reference:
@@ -176,7 +188,7 @@ def _parse(text: str) -> exp.Expr | None:
     """The structure of a text as far as it can be seen. Whether it is right, Spark says, and says it better."""
     for level in (ErrorLevel.IMMEDIATE, ErrorLevel.IGNORE):
         try:
-            return sqlglot.parse_one(text, read="spark", error_level=level)
+            return structure_of(text, level)
         except (SqlglotError, RecursionError):
             continue
     return None

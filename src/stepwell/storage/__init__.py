@@ -7,13 +7,14 @@ What is content at which epoch, only the catalog knows.
 
 from stepwell.storage.delta import DeltaLogs, log_state
 from stepwell.storage.outside import csv_fields, find_files, json_fields, parquet_schema
-from stepwell.storage.parquet import concatenate, inspect, missing, read_batch, write_batch
+from stepwell.storage.parquet import column_range, concatenate, inspect, missing, read_batch, write_batch
 from stepwell.storage.scans import scan_changes, scan_content, scan_delta, scan_files
 from stepwell.storage.warehouse import Warehouse, write_failed
 
 __all__ = [
     "DeltaLogs",
     "Warehouse",
+    "column_range",
     "concatenate",
     "csv_fields",
     "find_files",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -154,3 +156,14 @@ def _range(footer: pq.FileMetaData, column: int, *, raw: bool) -> tuple[int | st
 def _largest(footer: pq.FileMetaData, column: int) -> int:
     groups = (footer.row_group(group).column(column).statistics for group in range(footer.num_row_groups))
     return max((each.max_raw for each in groups if each is not None and each.has_min_max), default=0)
+
+
+def column_range(warehouse: Warehouse, files: Sequence[DataFile], column: str) -> tuple[Any, Any] | None:
+    """The least and the greatest number or date of a column in some files; None if their footers do not say."""
+    found: list[Any] = []
+    for file in files:
+        with warehouse.open_input(warehouse.path(file.relation, file.store, file.path)) as source:
+            footer = pq.read_metadata(source)
+        columns = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
+        found += _range(footer, columns[column], raw=False) if column in columns else (None, None)
+    return (min(found), max(found)) if found and all(isinstance(each, int | datetime.date) for each in found) else None

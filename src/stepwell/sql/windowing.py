@@ -1,0 +1,204 @@
+"""Windows of time in a text: TUMBLE, HOP, SESSION and time_bucket, in the words that Spark has for them.
+
+    TUMBLE(ts, INTERVAL '1 minute')              window(ts, '1 minute'); TUMBLE_START and TUMBLE_END are its ends
+    HOP(ts, INTERVAL '1 minute', INTERVAL …)     window(ts, size, slide)
+    SESSION(ts, INTERVAL '5 minutes')            session_window(ts, '5 minutes')
+    FROM TUMBLE(t, ts, INTERVAL '1 minute')      t with window_start and window_end; so HOP
+    time_bucket(INTERVAL '5 minutes', ts)        arithmetic on ts, from Monday, 2000-01-03, or of months from 2000-01-01
+
+Windows begin at 1970-01-01 UTC. Of a column of whole numbers, TUMBLE and time_bucket take a whole number as width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from stepwell.durations import format_duration, parse_duration
+from stepwell.errors import InvalidDefinitionError, InvalidSettingError, SqlSyntaxError, StepwellError
+from stepwell.sql.statements import Slice
+from stepwell.sql.tokens import Kind, Token, tokenize
+
+_ARGUMENTS = {"tumble": 2, "hop": 3, "session": 2}
+_ENDS = ("start", "end")
+
+MONDAY = 946_857_600_000_000
+"""2000-01-03 UTC, where buckets begin, in microseconds."""
+
+_PER_MONTH = {"month": 1, "mon": 1, "quarter": 3, "year": 12}
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A call of one of these functions: its words, from the name to the closing parenthesis."""
+
+    source: str
+    name: Token
+    opening: Token
+    closing: Token
+    arguments: tuple[tuple[Token, ...], ...]
+
+    @property
+    def slice(self) -> Slice:
+        return Slice(self.source, self.name.start, self.closing.end)
+
+    def argument(self, index: int) -> Slice:
+        tokens = self.arguments[index]
+        return Slice(self.source, tokens[0].start, tokens[-1].end)
+
+    def wrong(self, message: str, hint: str) -> StepwellError:
+        return SqlSyntaxError(message, place=self.slice.place, hint=hint)
+
+
+def window_calls(text: Slice) -> dict[Slice, str]:
+    """What to put in the places of the windows in a text."""
+    lowered = text.text.lower()
+    if not any(word in lowered for word in (*_ARGUMENTS, "time_bucket")):
+        return {}
+    found: dict[Slice, str] = {}
+    for call in _calls(text):
+        found.update(_time_bucket(call) if call.name.text.lower() == "time_bucket" else _window(call))
+    return found
+
+
+def _calls(text: Slice) -> Iterator[_Call]:
+    tokens = tokenize(text.source[: text.end], text.start)
+    for index, token in enumerate(tokens[:-1]):
+        kind = token.text.lower().rpartition("_")[0] if token.text.lower().endswith(_ENDS) else token.text.lower()
+        if token.kind != Kind.WORD or not tokens[index + 1].says("(") or (index and tokens[index - 1].says(".")):
+            continue
+        if kind in _ARGUMENTS or token.text.lower() == "time_bucket":
+            call = _read(text.source, token, tokens[index + 1 :])
+            if call is not None:
+                yield call
+
+
+def _read(source: str, name: Token, tokens: Sequence[Token]) -> _Call | None:
+    arguments: list[tuple[Token, ...]] = []
+    depth, since = 0, 1
+    for index, token in enumerate(tokens):
+        depth += token.says("(", "[") - token.says(")", "]")
+        if (depth == 1 and token.says(",")) or depth == 0:
+            if index > since:
+                arguments.append(tuple(tokens[since:index]))
+            since = index + 1
+        if depth == 0:
+            return _Call(source, name, tokens[0], token, tuple(arguments))
+    return None
+
+
+def _window(call: _Call) -> dict[Slice, str]:
+    kind, _, end = call.name.text.lower().partition("_")
+    wanted = _ARGUMENTS[kind]
+    if len(call.arguments) == wanted + 1 and not end and kind != "session":
+        return _table(call, kind)
+    if len(call.arguments) != wanted:
+        what = {"tumble": "a time and a width", "hop": "a time, a slide and a size", "session": "a time and a gap"}
+        raise call.wrong(f"{call.name.text} takes {what[kind]}", "Write TUMBLE(ts, INTERVAL '1 minute').")
+    if kind == "tumble" and call.arguments[1][0].kind == Kind.NUMBER:
+        return {call.slice: _of_numbers(call, end)}
+    function = "session_window" if kind == "session" else "window"
+    found = {Slice(call.source, call.name.start, call.name.end): function}
+    widths = [_width(call, index) for index in range(1, wanted)]
+    for index, width in zip(range(1, wanted), reversed(widths), strict=True):  # HOP names the slide before the size
+        found[call.argument(index)] = f"'{width}'"
+    if end:
+        found[Slice(call.source, call.closing.start, call.closing.end)] = f").{end}"
+    return found
+
+
+def _table(call: _Call, kind: str) -> dict[Slice, str]:
+    """A relation with the start and the end of the window of each row."""
+    time = call.argument(1).text
+    widths = ", ".join(f"'{_width(call, index)}'" for index in reversed(range(2, len(call.arguments))))
+    window = f"window({time}, {widths})"
+    opened = f"(SELECT *, {window}.start AS window_start, {window}.end AS window_end FROM "
+    relation = call.argument(0)
+    return {
+        Slice(call.source, call.name.start, call.opening.end): opened,
+        Slice(call.source, relation.end, call.closing.end): ")",
+    }
+
+
+def _width(call: _Call, index: int) -> str:
+    """The length of an interval, as Spark's windows take it."""
+    return format_duration(_microseconds(call, index))
+
+
+def _microseconds(call: _Call, index: int) -> int:
+    tokens, where = call.arguments[index], call.argument(index)
+    if not tokens[0].says("INTERVAL") or len(tokens) > 3 or (len(tokens) == 3 and tokens[2].kind != Kind.WORD):
+        raise InvalidDefinitionError(
+            "the width of a window must be a constant", place=where.place, hint="Write it as INTERVAL '1 minute'."
+        )
+    try:
+        width = parse_duration(" ".join(token.text for token in tokens[1:]))
+    except InvalidSettingError as error:
+        raise InvalidDefinitionError(error.message, place=where.place, detail=error.detail, hint=error.hint) from None
+    if width <= 0:
+        raise InvalidDefinitionError("the width of a window must be more than nothing", place=where.place)
+    return width
+
+
+def _of_numbers(call: _Call, end: str) -> str:
+    time, width = call.argument(0).text, call.argument(1).text
+    if not width.isdigit() or int(width) == 0:
+        raise InvalidDefinitionError(
+            "the width of a window must be a constant, and more than nothing", place=call.argument(1).place
+        )
+    start = f"({time} - pmod({time}, {width}))"
+    return f"({start} + {width})" if end == "end" else start
+
+
+# -- time_bucket ------------------------------------------------------------------------------------------------------
+
+
+def _time_bucket(call: _Call) -> dict[Slice, str]:
+    if not 2 <= len(call.arguments) <= 3:
+        raise call.wrong(
+            "time_bucket takes a width, a time, and an origin, an offset or a time zone",
+            "Write time_bucket(INTERVAL '5 minutes', ts).",
+        )
+    time = call.argument(1).text
+    if call.arguments[0][0].kind == Kind.NUMBER:
+        return {call.slice: _bucket_of_numbers(call, time)}
+    more = call.arguments[2] if len(call.arguments) == 3 else ()
+    shifted, back = time, "{0}"
+    if more and more[0].kind == Kind.STRING:
+        zone = call.argument(2).text
+        shifted = f"from_utc_timestamp(CAST({time} AS TIMESTAMP), {zone})"
+        back = f"to_utc_timestamp(CAST({{0}} AS TIMESTAMP), {zone})"
+    elif more and more[0].says("INTERVAL"):
+        offset = call.argument(2).text
+        shifted, back = f"({time} - {offset})", f"({{0}} + {offset})"
+    origin = call.argument(2).text if more and more[0].says("TIMESTAMP") else None
+    months = _months(call)
+    if months:
+        if origin:
+            raise call.wrong("buckets of months have no origin of their own", "They begin with January 2000.")
+        number = f"((year({shifted}) - 2000) * 12 + month({shifted}) - 1)"
+        start = f"add_months(DATE '2000-01-01', {number} - pmod({number}, {months}))"
+        back = back if "CAST(" in back else back.replace("{0}", "CAST({0} AS TIMESTAMP)")
+    else:
+        width = _microseconds(call, 0)
+        zero = f"unix_micros({origin})" if origin else str(MONDAY)
+        start = f"timestamp_micros(unix_micros({shifted}) - pmod(unix_micros({shifted}) - {zero}, {width}))"
+    return {call.slice: back.format(start)}
+
+
+def _bucket_of_numbers(call: _Call, time: str) -> str:
+    width = call.argument(0).text
+    origin = call.argument(2).text if len(call.arguments) == 3 else "0"
+    if not width.isdigit() or int(width) == 0:
+        raise InvalidDefinitionError(
+            "the width of a bucket must be a constant, and more than nothing", place=call.argument(0).place
+        )
+    return f"({time} - pmod({time} - {origin}, {width}))"
+
+
+def _months(call: _Call) -> int:
+    """How many months a width has, or 0 if it is none of months."""
+    words = " ".join(token.text for token in call.arguments[0][1:]).lower().split()
+    if len(words) != 2 or not words[0].isdigit():
+        return 0
+    return int(words[0]) * _PER_MONTH.get(words[1].removesuffix("s"), 0)
