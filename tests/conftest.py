@@ -39,6 +39,10 @@ def db(tmp_path: Path) -> Iterator[stepwell.Database]:
 
 SLOW = (
     "test_breadth.py",
+    "test_failures.py",
+    "test_nexmark.py",
+    "test_tpch.py",
+    "test_windows.py",
     "test_views.py",
     "test_view_statements.py",
     "test_graphs.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -78,10 +78,10 @@ def test_a_view_in_error_is_replaced_or_dropped_at_once(db: stepwell.Database) -
         "child": "paused",
         "grandchild": "paused",
     }
-    db.sql("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT id, try_divide(100, bid) AS x FROM quotes")
+    db.sql("CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT id, IF(bid = 0, NULL, 100 DIV bid) AS x FROM quotes")
     db.sql("INSERT INTO quotes VALUES (4, 5, 1)")
     queries = {
-        "v": "SELECT id, try_divide(100, bid) FROM quotes",
+        "v": "SELECT id, IF(bid = 0, NULL, 100 DIV bid) FROM quotes",
         "child": "SELECT sum(x) FROM v",
         "grandchild": "SELECT s + 1 FROM child",
     }
@@ -97,10 +97,16 @@ def test_a_view_in_error_is_replaced_or_dropped_at_once(db: stepwell.Database) -
 # -- functions in Python --------------------------------------------------------------------------------------------------
 
 
-def mid(bid: int, ask: int) -> float:
-    return (bid + ask) / 2
+def middle() -> Callable[[int, int], float]:
+    """Made here, so that the workers of Spark get it as it is, and need not find this module."""
+
+    def mid(bid: int, ask: int) -> float:
+        return (bid + ask) / 2
+
+    return mid
 
 
+mid = middle()
 MID = "SELECT id, mid(bid, ask) AS m FROM quotes"
 PLAIN = "SELECT id, CAST((bid + ask) / 2 AS DOUBLE) AS m FROM quotes"
 
@@ -155,7 +161,9 @@ def test_a_function_that_raises_fails_its_view_alone(db: stepwell.Database) -> N
         return (bid + ask) / 2
 
     db.sql("CREATE MATERIALIZED VIEW v AS SELECT id, strict_mid(bid, ask) AS m FROM quotes")
-    with pytest.warns(StepwellWarning, match="crossed: 9 > 8"):
+    with pytest.warns(
+        StepwellWarning, match=r"ValueError: crossed: 9 > 8, in strict_mid\(\) at line \d+ of test_failures.py$"
+    ):
         db.sql("INSERT INTO quotes VALUES (3, 9, 8)")
     db.sql("UPDATE quotes SET ask = 10 WHERE id = 3")
     db.sql("ALTER MATERIALIZED VIEW v RESUME")
@@ -186,7 +194,9 @@ def test_the_command_line_says_warning(tmp_path: Path) -> None:
         INSERT INTO t VALUES (0);
         SELECT * FROM v"""
     done = subprocess.run(
-        [sys.executable, "-m", "stepwell", "sql", "-w", str(tmp_path / "w"), "-c", text], capture_output=True, text=True
+        [str(Path(sys.executable).with_name("stepwell")), "sql", "-w", str(tmp_path / "w"), "-c", text],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0
     assert 'warning: materialized view "v" has failed and stays as of epoch' in done.stderr

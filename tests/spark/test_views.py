@@ -17,7 +17,7 @@ from stepwell.plan.render import Mode, Term
 from stepwell.plan.steps import Rule
 from views import answer, wrong_views
 
-EXAMPLES = 200 if os.environ.get("STEPWELL_TORTURE") else 12
+EXAMPLES = 200 if os.environ.get("STEPWELL_TORTURE") else 8
 
 RULES: dict[str, tuple[str, list[tuple[str, Rule]]]] = {
     "filtered": ("SELECT a, b, s FROM t WHERE a > 1", [("filter, project", Rule.APPLY)]),

@@ -99,7 +99,7 @@ def _from_java(error: Py4JJavaError, composition: Composition | None) -> Stepwel
 def _shape(
     condition: str, parameters: dict[str, str], text: str, sqlstate: str | None, place: Place | None
 ) -> StepwellError:
-    message = _sentence(text)
+    message = _raised(_sentence(text))
     if condition.startswith("UNRESOLVED_COLUMN"):
         name = parameters.get("objectName", "").replace("`", "")
         known = re.findall(r"`([^`]+)`(?=,|$|\])", parameters.get("proposal", ""))
@@ -141,9 +141,21 @@ def _shape(
     return error
 
 
+def _raised(message: str) -> str:
+    """What a function in Python has raised, and where, without the way there."""
+    if "Traceback (most recent call last)" not in message:
+        return message
+    raised = [line for line in message.splitlines() if line.strip() and not line.startswith(" ")][-1]
+    frames = re.findall(r'File "([^"]*)", line (\d+), in (\w+)', message)
+    if not frames:
+        return raised
+    path, line, name = frames[-1]
+    return f"{raised}, in {name}() at line {line} of {path.rsplit('/', 1)[-1]}"
+
+
 def _drawn(text: str) -> str | None:
     """The part of a query that Spark has drawn carets below."""
-    lines = text.splitlines()
+    lines = text.partition("== SQL")[2].splitlines()
     for above, below in itertools.pairwise(lines):
         if found := re.fullmatch(r"( *)(\^+) *", below):
             return above[found.start(2) : found.end(2)].strip() or None
