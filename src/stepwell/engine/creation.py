@@ -12,7 +12,7 @@ from stepwell.catalog import Transaction, control, relations, views, writes
 from stepwell.engine.analysis import Analyzed, analyze, output_types
 from stepwell.engine.definitions import Definitions, load, load_in
 from stepwell.engine.failures import translate
-from stepwell.engine.maintenance import UNBUILT, stale
+from stepwell.engine.maintenance import RESUMED, UNBUILT, stale
 from stepwell.engine.queries import plain_name, try_out
 from stepwell.engine.runtime import Runtime
 from stepwell.epochs import Epoch
@@ -177,7 +177,7 @@ def alter_view(runtime: Runtime, tx: Transaction, statement: AlterView) -> None:
                 if record.state == wanted:
                     continue
                 reflects = record.reflects if wanted == ViewState.PAUSED else stale(record.reflects)
-                reason = BY_USER if wanted == ViewState.PAUSED else None
+                reason = BY_USER if wanted == ViewState.PAUSED else RESUMED if record.reflects >= 0 else None
                 views.put(tx, [dataclasses.replace(record, state=wanted, reflects=reflects, reason=reason)])
 
 

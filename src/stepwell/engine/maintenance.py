@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.storagelevel import StorageLevel
 
-from stepwell.catalog import views
+from stepwell.catalog import barriers, views
 from stepwell.engine import cutting
 from stepwell.engine.cutting import Cutter
 from stepwell.engine.definitions import Definitions, load
@@ -59,6 +59,9 @@ from stepwell.views import Refresh, RelationId, ViewRecord, ViewState
 REPAIR = "repair"
 """The reason of a view that is to be written anew, whatever is stored."""
 
+RESUMED = "resumed"
+"""The reason of a view that is to catch up with the changes that it has missed."""
+
 LARGE_STATE = 32 * 2**20
 """A state of more bytes than this is read by the range of the keys that have changed, which takes a job to know."""
 
@@ -91,7 +94,7 @@ class Maintained:
     def add(self, done: Refreshed) -> None:
         for relation, new in done.files.items():
             self.files.setdefault(relation, []).extend(new)
-        self.refreshes.append(done.refresh)
+        self.refreshes.extend([done.refresh] if done.refresh else [])
         self.records.extend([done.record] if done.record else [])
         self.replaced |= done.replaced
 
@@ -101,9 +104,9 @@ class Refreshed:
     """What an epoch has made of one view; `record` if it has caught up with the others."""
 
     files: dict[RelationId, list[NewFile]]
-    refresh: Refresh
+    refresh: Refresh | None
     record: ViewRecord | None
-    replaced: frozenset[RelationId]
+    replaced: frozenset[RelationId] = frozenset()
 
 
 def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequence[DataFile]]) -> Maintained:
@@ -168,7 +171,8 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
         elif outcome is not None:
             result.add(outcome)
             known = _costs(runtime)
-            known[id_] = _with_cost(known.get(id_, Costs()), outcome.refresh)
+            if outcome.refresh is not None:
+                known[id_] = _with_cost(known.get(id_, Costs()), outcome.refresh)
             for relation, new in outcome.files.items():
                 workspace.add_delta(relation, new)
         failpoint("maintain.view")
@@ -204,6 +208,12 @@ def _with_cost(costs: Costs, refresh: Refresh) -> Costs:
     return dataclasses.replace(costs, update=Cost(refresh.rows_in, refresh.microseconds))
 
 
+def _is_kept(runtime: Runtime, epoch: int) -> bool:
+    """Whether the changes since an epoch are all there."""
+    with runtime.catalog.read() as tx:
+        return epoch >= barriers.oldest(tx)
+
+
 def _require_functions(runtime: Runtime, view: Relation) -> None:
     wrong = unlike(view.view.functions, runtime.spark.functions)
     if wrong is not None:
@@ -216,16 +226,19 @@ def _refresh(
     block = definitions.blocks[view.id]
     inputs = dict.fromkeys(RelationId(each.relation) for each in view.view.inputs)
     costs = _costs(workspace.runtime).get(view.id, Costs())
-    rows_there = sum(workspace.after(id_).count for id_ in inputs)
+    resumed = record.reflects < 0 and record.reason == RESUMED and _is_kept(workspace.runtime, held(record.reflects))
+    if resumed:
+        workspace = workspace.since(Epoch(held(record.reflects)), inputs)
     changed = [RelationId(id_) for id_ in dict.fromkeys(i.relation for i in view.view.inputs) if workspace.delta(id_)]
     repair = record.reflects < 0 and record.reason == REPAIR
     if record.reflects == UNBUILT or repair:
         step = Step(Rule.BUILD, "repair" if repair else None)
-    elif record.reflects < 0:
-        step = Step(Rule.RECOMPUTE, "it was stopped or replaced")
+    elif record.reflects < 0 and not resumed:
+        step = Step(Rule.RECOMPUTE, "it was stopped or replaced", apart=True)
     elif not changed:
-        return None
+        return Refreshed({}, None, ViewRecord(view.id, ViewState.RUNNING, epoch, None)) if resumed else None
     else:
+        rows_there = sum(workspace.after(id_).count for id_ in inputs)
         changes: dict[int, Change] = {id_: workspace.change(id_) for id_ in changed}
         expected = costs.expect(sum(change.rows for change in changes.values()), rows_there)
         step = plan_step(block, view.view.policy, changes, expected)
@@ -235,6 +248,7 @@ def _refresh(
     replaced = ({view.id} | ({state.id} if state else set())) if repair else set()
     workspace.forget(replaced)
     made = Refresher(workspace, view, state, block, frozenset(changed), definitions.sources).run(step)
+    rows_there = sum(workspace.after(id_).count for id_ in inputs)
     counts = total(made.get(view.id, []))
     refresh = Refresh(
         epoch,
@@ -389,7 +403,7 @@ class Refresher:
 
     def _fold(self, step: Step) -> dict[RelationId, list[NewFile]]:
         assert self._folding is not None
-        if step.rule == Rule.RECOMPUTE:  # what is stored may be of another query, with which its state has gone
+        if step.apart:
             rows = self._write(self._view, self._sql(self._text(step)[0]), step, fresh=False)
             return {**self._fold_states(step), self._view.id: rows}
         return self._fold_states(step)
@@ -440,7 +454,7 @@ class Refresher:
         """One result, two changes: of the state and of the view; recomputed, the view has its own."""
         assert self._state is not None
         parts = [(self._state, IN_STATE, STATE_VERSION)]
-        if step.rule != Rule.RECOMPUTE:
+        if not step.apart:
             parts.append((self._view, IN_ROWS, ROW_VERSION))
         made: dict[RelationId, list[NewFile]] = {}
         batch = self._collected(frame, step)

@@ -70,8 +70,10 @@ def mark_for_repair(runtime: Runtime, view: Relation) -> None:
         records = views.get_all(tx)
         own = [view.id, *view.view.blocks]
         for id_ in [*own, *definitions.order.downstream(own)]:
-            if id_ in records and records[id_].state == ViewState.RUNNING:
+            if id_ in records:  # one that is stopped cannot go by the changes either
                 reason = REPAIR if id_ in own else None
+                if records[id_].state != ViewState.RUNNING:
+                    reason = records[id_].reason
                 views.put(tx, [dataclasses.replace(records[id_], reflects=stale(records[id_].reflects), reason=reason)])
 
 

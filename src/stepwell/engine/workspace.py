@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
 from stepwell.catalog import files
 from stepwell.engine.runtime import Runtime
 from stepwell.epochs import Epoch
-from stepwell.files import DIFF, ROW_ID, DataFile, NewFile, Store
-from stepwell.plan import Content, content_at
+from stepwell.files import DIFF, EPOCH, ROW_ID, DataFile, NewFile, Store
+from stepwell.plan import Content, changes_between, content_at
 from stepwell.plan.render import Mode, view_name
 from stepwell.plan.steps import Change
 from stepwell.relations import Relation
-from stepwell.storage import scan_content, scan_delta
+from stepwell.storage import net_changes, scan_changes, scan_content, scan_delta
 from stepwell.types import quote
 from stepwell.views import RelationId, placeholder
 
@@ -52,6 +53,8 @@ class Workspace:
             id_: tuple(each) for id_, each in deltas.items() if each
         }
         self._before: dict[RelationId, Content] = {}
+        self._now: Workspace | None = None
+        self._missed: dict[RelationId, tuple[DataFile, ...]] = {}
         self._there: dict[str, tuple[str, ...]] = {}
         """The temporary views that are there already, with their columns: one view's texts read much the same."""
 
@@ -63,6 +66,18 @@ class Workspace:
         """The same workspace for another worker: what is there and what comes is shared, the session is its own."""
         other = Workspace(self.runtime, self._by_id, self.epoch, {}, self.runtime.spark.maintenance(worker))
         other._deltas, other._before = self._deltas, self._before
+        return other
+
+    def since(self, epoch: Epoch, relations: Iterable[RelationId]) -> Workspace:
+        """The same for a view that stands at an earlier epoch: what was there then, and all that has come since."""
+        other = Workspace(self.runtime, self._by_id, epoch, {}, self._session)
+        other._now = self
+        with self.runtime.catalog.read() as tx:
+            for id_ in relations:
+                logged = files.logged_between(tx, id_, epoch, self.epoch)
+                other._missed[id_] = changes_between(logged, epoch, self.epoch)
+                if other._missed[id_] or self.delta(id_):
+                    other._deltas[id_] = (*other._missed[id_], *self.delta(id_))
         return other
 
     def delta(self, relation: RelationId) -> tuple[DataFile, ...]:
@@ -84,6 +99,8 @@ class Workspace:
         return self._before[relation]
 
     def after(self, relation: RelationId) -> Content:
+        if self._now is not None:
+            return self._now.after(relation)
         before, new = self.before(relation), self.delta(relation)
         return Content(
             before.rows + tuple(file for file in new if file.store == Store.ROWS),
@@ -117,10 +134,20 @@ class Workspace:
 
     def stored(self, relation: Relation, bounds: str | None = None) -> DataFrame:
         """What a relation held before the epoch, with its identities and versions; within `bounds` if there are any."""
-        content = self.before(relation.id)
+        content = (self._now or self).before(relation.id)
         self.bytes += content.bytes
         rows = scan_content(self.session, self.runtime.warehouse, relation, content)
         return rows.where(bounds) if bounds else rows
+
+    def _changes(self, relation: Relation) -> DataFrame:
+        """What has come and gone: in the epoch, or in all of them since the one that the view stands at."""
+        session, warehouse, missed = self.session, self.runtime.warehouse, self._missed.get(relation.id)
+        if not missed or self._now is None:
+            return scan_delta(session, warehouse, relation, self.delta(relation.id))
+        parts = [scan_changes(session, warehouse, relation, missed, self.epoch, self._now.epoch).drop(EPOCH)]
+        if new := self._now.delta(relation.id):
+            parts.append(scan_delta(session, warehouse, relation, new))
+        return net_changes(relation, reduce(DataFrame.unionByName, parts))
 
     def _offered(self, id_: RelationId, mode: Mode | None) -> int:
         """How many bytes a relation has in one of its states."""
@@ -133,7 +160,7 @@ class Workspace:
         names = [quote(name) for name in columns]
         warehouse = self.runtime.warehouse
         if mode == Mode.DELTA:
-            return scan_delta(self.session, warehouse, relation, self.delta(id_)).select(*names, ROW_ID, DIFF)
+            return self._changes(relation).select(*names, ROW_ID, DIFF)
         content = self.before(id_) if mode == Mode.BEFORE else self.after(id_)
         frame = scan_content(self.session, warehouse, relation, content)
         return frame.select(*names, ROW_ID) if mode else frame.select(*names)

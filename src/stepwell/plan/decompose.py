@@ -249,14 +249,12 @@ class Decomposer:
     def _sources(self, tree: exp.Select) -> tuple[list[Source], list[tuple[str, ...]]]:
         """What a SELECT reads, and the columns of each."""
         start = tree.args.get("from_")
-        if start is None:
-            return [], []
         sources: list[Source] = []
         columns: list[tuple[str, ...]] = []
-        for join in (None, *(tree.args.get("joins") or ())):
-            item = start.this if join is None else join.this
+        for join in (*([None] if start else []), *(tree.args.get("joins") or ())):
+            item = start.this if join is None and start else join.this
             source, names = self._source(item, len(sources))
-            if join is not None:
+            if join is not None and sources:  # without a FROM, a subquery that became a join is the first
                 source = _joined(source, join, sources)
             sources.append(source)
             columns.append(names)

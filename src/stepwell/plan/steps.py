@@ -43,6 +43,8 @@ class Step:
     rule: Rule
     reason: str | None = None
     expected: Expected = field(default=UNKNOWN, compare=False)
+    apart: bool = False
+    """Whether the rows of a group may be of another query than its state, so that the one does not tell the other."""
 
     def __str__(self) -> str:
         return f"{self.rule.value} ({self.reason})" if self.reason else self.rule.value

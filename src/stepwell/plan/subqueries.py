@@ -168,6 +168,8 @@ class SubqueryJoins:
         """An expression with each subquery in it replaced by a column of a join."""
         if isinstance(node, exp.Subquery):
             return self._scalar(_query(node))
+        if isinstance(node, exp.Exists):
+            return self._scalars(self._counted(node))
         if isinstance(node, exp.Query | exp.Exists | exp.Any | exp.All) or (
             isinstance(node, exp.In) and node.args.get("query")
         ):

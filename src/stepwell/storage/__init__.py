@@ -8,7 +8,7 @@ What is content at which epoch, only the catalog knows.
 from stepwell.storage.delta import DeltaLogs, log_state
 from stepwell.storage.outside import csv_fields, find_files, json_fields, parquet_schema
 from stepwell.storage.parquet import column_range, concatenate, inspect, missing, read_batch, write_batch
-from stepwell.storage.scans import scan_changes, scan_content, scan_delta, scan_files
+from stepwell.storage.scans import net_changes, scan_changes, scan_content, scan_delta, scan_files
 from stepwell.storage.warehouse import Warehouse, write_failed
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "json_fields",
     "log_state",
     "missing",
+    "net_changes",
     "parquet_schema",
     "read_batch",
     "scan_changes",

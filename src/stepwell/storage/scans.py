@@ -18,6 +18,7 @@ from stepwell.relations import Relation
 from stepwell.storage.parquet import missing, retracted_versions, signed_versions
 from stepwell.storage.types import spark_schema
 from stepwell.storage.warehouse import Warehouse
+from stepwell.types import quote
 
 _HIDDEN = StructType(
     [
@@ -105,8 +106,8 @@ def _none_of(versions: Sequence[tuple[int, int]]) -> str:
 
 
 def scan_delta(session: SparkSession, warehouse: Warehouse, relation: Relation, files: Sequence[DataFile]) -> DataFrame:
-    """What one epoch did to a relation, by its files: rows with their identity and `_diff`."""
-    names = _quoted([column.name for column in relation.columns] + [ROW_ID])
+    """What one epoch did to a relation, by its files: rows with their identity and version, and `_diff`."""
+    names = _quoted([column.name for column in relation.columns] + [ROW_ID, ROW_VERSION])
     parts = []
     for store, diff in ((Store.ROWS, "1L"), (Store.CHANGES, DIFF)):
         chosen = [file for file in files if file.store == store]
@@ -138,6 +139,13 @@ def scan_changes(
                                                           F.lit(0).cast("bigint").alias(EPOCH))  # fmt: skip
     whole = parts[0] if len(parts) == 1 else parts[0].union(parts[1])
     return whole.where((F.col(EPOCH) > after) & (F.col(EPOCH) <= upto))
+
+
+def net_changes(relation: Relation, changes: DataFrame) -> DataFrame:
+    """What changes of several epochs come to: each version that has come or gone, once."""
+    values = [F.any_value(quote(column.name)).alias(column.name) for column in relation.columns]
+    summed = changes.groupBy(ROW_ID, ROW_VERSION).agg(*values, F.sum(DIFF).alias(DIFF))
+    return summed.where(f"{DIFF} <> 0")
 
 
 def scan_files(session: SparkSession, warehouse: Warehouse, relation: Relation, files: Sequence[DataFile]) -> DataFrame:
