@@ -21,8 +21,11 @@ from stepwell.errors import StepwellError
 @click.option("--rows", type=int, help="views: rows of the small history [1000000]; load: rows to load [10000000].")
 @click.option("--times", default=30, show_default=True, help="views: how many times as large the large one is.")
 @click.option("--writers", default=8, show_default=True, help="load: how many processes insert at once.")
+@click.option("--queries", default="", help="tpch: the queries to measure, such as q1,q3 [all 22].")
 @click.option("--scale", default=1.0, show_default=True, help="tpch: the scale factor, 1 for 6 million order lines.")
-def command(name: str, epochs: int, keyed_rows: int, rows: int | None, times: int, writers: int, scale: float) -> None:
+def command(
+    name: str, epochs: int, keyed_rows: int, rows: int | None, times: int, writers: int, scale: float, queries: str
+) -> None:
     """Measure, as ratios within one run: a null job of Spark is the unit of small things, plain Spark of large ones."""
     click.echo(f"{os.cpu_count()} cores; our session: {', '.join(f'{key}={value}' for key, value in SETTINGS.items())}")
     report = Report(click.echo)
@@ -33,7 +36,7 @@ def command(name: str, epochs: int, keyed_rows: int, rows: int | None, times: in
             elif name == "load":
                 run_load(report, Path(folder), rows=rows or 10_000_000, writers=writers)
             elif name == "tpch":
-                run_tpch(report, Path(folder), scale=scale)
+                run_tpch(report, Path(folder), scale=scale, names=[each for each in queries.split(",") if each])
             else:
                 run_views(report, Path(folder), rows=rows or 1_000_000, times=times)
         except (StepwellError, KeyboardInterrupt) as error:
