@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
@@ -18,7 +19,7 @@ from stepwell.plan import render
 from stepwell.plan.render import Mode, Term
 from views import answer, contents, rounded
 
-SIZES = [(200, 0), (150, 7), (150, 14), (150, 7)]
+SIZES = [(250, 0), (200, 10), (200, 10)]
 """Events and corrections of each epoch."""
 
 GAP = timedelta(milliseconds=200)
@@ -113,7 +114,7 @@ def test_every_view_equals_its_query_after_every_epoch(
     queries = {name: f"SELECT * FROM {name}" for name in tables} | {name: VIEWS[name] for name in EARLY}
     for number, batch in enumerate(stream(2024, SIZES, GAP)):
         apply(db, batch)
-        if number == 1:
+        if number == 0:
             create_views(db, (name for name in VIEWS if name not in EARLY))
             queries |= VIEWS
         tables = after(tables, batch)
@@ -165,6 +166,8 @@ def test_what_is_wrong_is_seen(db: stepwell.Database, monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         render, "terms_of", lambda select, changed: [as_it_is(each) for each in right_terms(select, changed)]
     )
-    apply(db, third)
+    with warnings.catch_warnings():  # a view that fails is seen, too
+        warnings.simplefilter("ignore", stepwell.StepwellWarning)
+        apply(db, third)
     plain.hold(after(tables, third))
     assert wrong(db, plain.answers(few)).keys() & {"q9", "q20"}, "a join that counts twice what both sides bring"

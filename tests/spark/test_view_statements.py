@@ -265,7 +265,7 @@ BAD = [
     ("CREATE MATERIALIZED VIEW v AS SELECT nowhere(v1) AS x FROM t1", 'function "nowhere" does not exist'),
     (
         "CREATE MATERIALIZED VIEW v AS SELECT (SELECT x.v1 FROM t1 AS x WHERE x.v1 > t1.v1) AS m FROM t1",
-        "scalar subquer",
+        "More than one row",
     ),
     ("CREATE OR REPLACE MATERIALIZED VIEW t1 AS SELECT 1 AS a FROM mv1", "is a table"),
 ]

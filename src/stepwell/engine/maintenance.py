@@ -223,6 +223,7 @@ def _require_functions(runtime: Runtime, view: Relation) -> None:
 def _refresh(
     workspace: Workspace, definitions: Definitions, view: Relation, record: ViewRecord, epoch: Epoch
 ) -> Refreshed | None:
+    started, started_at = time.perf_counter(), workspace.runtime.clock.now()
     block = definitions.blocks[view.id]
     inputs = dict.fromkeys(RelationId(each.relation) for each in view.view.inputs)
     costs = _costs(workspace.runtime).get(view.id, Costs())
@@ -242,7 +243,6 @@ def _refresh(
         changes: dict[int, Change] = {id_: workspace.change(id_) for id_ in changed}
         expected = costs.expect(sum(change.rows for change in changes.values()), rows_there)
         step = plan_step(block, view.view.policy, changes, expected)
-    started, started_at = time.perf_counter(), workspace.runtime.clock.now()
     tracker = workspace.runtime.spark.begin_group(f"stepwell-{epoch}-{view.id}", f"{step.rule.value}: {view.name}")
     state = definitions.state_of(view)
     replaced = ({view.id} | ({state.id} if state else set())) if repair else set()
