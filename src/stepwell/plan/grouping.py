@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from stepwell.plan.blocks import Aggregate
@@ -31,13 +33,7 @@ class Grouping:
             return exp.column(f"_sw_r{self._aggregate(node)}")
         if isinstance(node, exp.Column):
             raise Unsuited(f"{sql_of(node)} is neither grouped nor aggregated as far as can be seen")
-        new = node.copy()
-        for name, value in node.args.items():
-            if isinstance(value, exp.Expr):
-                new.set(name, self.replaced(value))
-            elif isinstance(value, list):
-                new.set(name, [self.replaced(each) if isinstance(each, exp.Expr) else each for each in value])
-        return new
+        return with_parts(node, self.replaced)
 
     def _is_over_keys(self, node: exp.Expr) -> bool:
         """Whether a function that sqlglot does not know is one of the keys, so that it can be no aggregate."""
@@ -128,6 +124,17 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 _UNKNOWN_AGGREGATES = {"every", "some", "any", "bool_and", "bool_or", "mode", "kurtosis", "skewness", "regr_slope"}
+
+
+def with_parts(node: exp.Expr, look: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
+    """A copy of a node in which each part is what `look` makes of it."""
+    new = node.copy()
+    for name, value in node.args.items():
+        if isinstance(value, exp.Expr):
+            new.set(name, look(value))
+        elif isinstance(value, list):
+            new.set(name, [look(each) if isinstance(each, exp.Expr) else each for each in value])
+    return new
 
 
 def sql_of(node: exp.Expr) -> str:

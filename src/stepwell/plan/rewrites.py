@@ -18,7 +18,7 @@ from sqlglot import exp
 from stepwell.durations import parse_duration
 from stepwell.errors import StepwellError
 from stepwell.files import ROW_ID
-from stepwell.plan.grouping import Unsuited, is_aggregate
+from stepwell.plan.grouping import Unsuited, is_aggregate, with_parts
 
 
 def with_aliases(node: exp.Expr, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
@@ -149,13 +149,7 @@ def windows_by_start(tree: exp.Select) -> exp.Select:
                 return (start if name == "start" else end).copy()
         if node == call or (isinstance(node, exp.Column) and not node.table and node.name.lower() == "window"):
             return whole.copy()
-        new = node.copy()
-        for name, value in node.args.items():
-            if isinstance(value, exp.Expr):
-                new.set(name, look(value))
-            elif isinstance(value, list):
-                new.set(name, [look(each) if isinstance(each, exp.Expr) else each for each in value])
-        return new
+        return with_parts(node, look)
 
     new = tree.copy()
     new.set("expressions", [look(item) for item in tree.expressions])

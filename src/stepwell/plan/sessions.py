@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from stepwell.durations import parse_duration
-from stepwell.plan.grouping import Unsuited, sql_of
+from stepwell.plan.grouping import Unsuited, sql_of, with_parts
 from stepwell.plan.rewrites import column, interval, is_call, unaliased
 from stepwell.sql.structure import structure_of
 
@@ -51,13 +51,7 @@ def sessions_by_start(tree: exp.Select) -> exp.Select:
             raise Unsuited("a session as a value has no rule: take its start and its end")
         if isinstance(node, exp.Column):
             return named(node)
-        new = node.copy()
-        for name, value in node.args.items():
-            if isinstance(value, exp.Expr):
-                new.set(name, look(value))
-            elif isinstance(value, list):
-                new.set(name, [look(each) if isinstance(each, exp.Expr) else each for each in value])
-        return new
+        return with_parts(node, look)
 
     time = exp.alias_(call.expressions[0].copy(), "_sw_t")
     end = exp.paren(exp.Add(this=exp.Max(this=column("_sw_s", "_sw_t")), expression=length.copy()))

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from stepwell.plan.blocks import Aggregate, Group, Rows, Select, Source, UnionAll
-from stepwell.plan.grouping import Unsuited
+from stepwell.plan.grouping import Unsuited, with_parts
 from stepwell.types import quote
 
 COUNT = "_sw_times"
@@ -101,13 +101,7 @@ def _with_set(tree: exp.Select, keys: list[exp.Expr], every: list[exp.Expr]) -> 
             return node  # over the rows, which have all their values
         if node in missing:
             return exp.null()
-        new = node.copy()
-        for name, value in node.args.items():
-            if isinstance(value, exp.Expr):
-                new.set(name, look(value))
-            elif isinstance(value, list):
-                new.set(name, [look(each) if isinstance(each, exp.Expr) else each for each in value])
-        return new
+        return with_parts(node, look)
 
     new = tree.copy()
     new.set("expressions", [_named(look(item), item) for item in tree.expressions])
