@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NewType
 
@@ -76,6 +76,37 @@ class ViewRecord:
     state: ViewState
     reflects: int
     reason: str | None
+
+
+UNBUILT = -1
+"""What a view reflects before it has been computed for the first time."""
+
+
+def stale(reflects: int) -> int:
+    """What a view reflects that holds rows of this epoch and must be computed anew, whatever has changed since."""
+    return reflects if reflects < 0 else -2 - reflects
+
+
+def held(reflects: int) -> int:
+    """The epoch of the rows that a view holds, stale or not."""
+    return reflects if reflects >= UNBUILT else -2 - reflects
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an epoch has made of a view that stood as `was`."""
+
+    was: ViewRecord
+    becomes: ViewRecord
+
+    def settled(self, now: ViewRecord) -> ViewRecord:
+        """How the view stands at the end, where it stands as `now` already: what was said of it meanwhile holds."""
+        if now == self.was:
+            return self.becomes
+        if self.becomes.state != ViewState.RUNNING:
+            return now
+        due = now.reflects != self.was.reflects or (now.reflects < 0 and now.state == ViewState.RUNNING)
+        return replace(now, reflects=stale(self.becomes.reflects) if due else self.becomes.reflects)
 
 
 @dataclass(frozen=True, slots=True)

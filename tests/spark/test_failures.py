@@ -12,6 +12,10 @@ import pytest
 
 import stepwell
 from stepwell import Function, StepwellError, StepwellWarning
+from stepwell.catalog import control
+from stepwell.engine import alter_view, drop_relations
+from stepwell.sql import parse
+from stepwell.sql.statements import AlterView, DropRelations
 from views import answer, wrong_views
 
 
@@ -255,3 +259,45 @@ def test_a_failing_view_among_fifty_for_a_hundred_epochs(tmp_path: Path) -> None
         assert failed >= 2
         print(f"{EPOCHS} epochs, {len(queries)} views, failed and resumed {failed} times")
         assert wrong_views(db, healthy) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["ALTER MATERIALIZED VIEW v PAUSE"],
+        ["ALTER MATERIALIZED VIEW v PAUSE", "ALTER MATERIALIZED VIEW v RESUME"],
+        ["DROP MATERIALIZED VIEW v"],
+    ],
+)
+def test_what_is_said_of_a_view_while_an_epoch_maintains_it_holds(
+    db: stepwell.Database, monkeypatch: pytest.MonkeyPatch, said: list[str]
+) -> None:
+    """The rows stand at the epoch all the same, so that nothing of it is applied again."""
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n, sum(bid) AS s FROM quotes")
+
+    def meanwhile(name: str) -> None:
+        if name == "barrier.commit.before" and said:
+            statements, said[:] = list(said), []
+            for text in statements:
+                body = parse(text)[0].body
+                with db._runtime.catalog.write() as tx:
+                    control.lock(tx)
+                    if isinstance(body, AlterView):
+                        alter_view(db._runtime, tx, body)
+                    elif isinstance(body, DropRelations):
+                        drop_relations(db._runtime, tx, body)
+
+    monkeypatch.setattr("stepwell.engine.barrier.failpoint", meanwhile)
+    paused, dropped = "RESUME" not in said[-1], "DROP" in said[-1]
+    db.sql("INSERT INTO quotes VALUES (3, 5, 7)")
+    assert said == []
+    db.sql("INSERT INTO quotes VALUES (4, 5, 7)")
+    if dropped:
+        return
+    assert states(db)["v"][0] == ("paused" if paused else "running")
+    if paused:
+        with pytest.warns(StepwellWarning, match="is paused and shows epoch"):
+            assert answer(db, "SELECT * FROM v") == [(3, 35)]
+        db.sql("ALTER MATERIALIZED VIEW v RESUME")
+    assert answer(db, "SELECT * FROM v") == [(4, 40)]
+    assert db.sql("VERIFY v").collect()[0]["ok"]

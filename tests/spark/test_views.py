@@ -57,7 +57,8 @@ RULES: dict[str, tuple[str, list[tuple[str, Rule]]]] = {
         [("left anti join", Rule.TOUCHED_ROWS), ("project", Rule.APPLY)],
     ),
     "wide_sums": (
-        "SELECT g, sum(CAST(big AS DECIMAL(30,2)) * CAST(a AS DECIMAL(6,2))) AS wide, avg(CAST(big AS DECIMAL(36,4))) AS mean FROM t GROUP BY g",
+        "SELECT g, sum(CAST(big AS DECIMAL(30,2)) * CAST(a AS DECIMAL(6,2))) AS wide, avg(CAST(big AS DECIMAL(36,4))) AS mean,"
+        " avg(CAST(a AS DECIMAL(27,8))) AS fine, avg(CAST(a AS DECIMAL(28,0))) AS coarse FROM t GROUP BY g",
         [("group by", Rule.FOLD)],
     ),
     "folded": (

@@ -16,7 +16,7 @@ from stepwell.errors import EpochNotRetainedError
 from stepwell.failpoints import failpoint
 from stepwell.files import DataFile, NewFile, total
 from stepwell.plan import Publication
-from stepwell.views import Refresh, RelationId, ViewRecord
+from stepwell.views import Outcome, Refresh, RelationId
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Derived:
 
     files: Mapping[RelationId, Sequence[NewFile]] = field(default_factory=dict)
     refreshes: Sequence[Refresh] = ()
-    records: Sequence[ViewRecord] = ()
+    outcomes: Sequence[Outcome] = ()
     hidden: AbstractSet[RelationId] = frozenset()
     replaced: AbstractSet[RelationId] = frozenset()
 
@@ -65,7 +65,7 @@ def commit(
             files.close(tx, relation, files.content(tx, relation, Epoch(epoch - 1)), new, epoch, now)
         else:
             files.add(tx, relation, new, from_epoch=epoch)
-    views.put(tx, derived.records)
+    views.settle(tx, derived.outcomes)
     views.advance(tx, epoch)
     views.record_refreshes(tx, derived.refreshes)
     written = {id_: group for id_, group in files.written_in(tx, epoch).items() if id_ not in derived.hidden}
@@ -116,6 +116,12 @@ def publication_state(tx: Transaction, relation: RelationId) -> tuple[int, Epoch
     query = sa.select(relations.c.publication, relations.c.published_epoch).where(relations.c.id == relation)
     row = tx.execute(query).one()
     return row.publication, row.published_epoch
+
+
+def unpublished(tx: Transaction) -> set[RelationId]:
+    """The relations that have no Delta log yet."""
+    query = sa.select(relations.c.id).where(relations.c.published_epoch.is_(None))
+    return {RelationId(id_) for id_ in tx.execute(query).scalars()}
 
 
 def unfinished(tx: Transaction) -> list[EpochRecord]:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import refreshes, views
 from stepwell.epochs import Epoch
-from stepwell.views import Refresh, RelationId, ViewRecord, ViewState
+from stepwell.views import Outcome, Refresh, RelationId, ViewRecord, ViewState
 
 
 def add(tx: Transaction, id_: RelationId, reflects: Epoch) -> None:
@@ -32,6 +32,15 @@ def put(tx: Transaction, records: Sequence[ViewRecord]) -> None:
             .where(views.c.relation_id == each.relation)
             .values(state=each.state.value, reflects=each.reflects, reason=each.reason)
         )
+
+
+def settle(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
+    """Remember what an epoch has made of the views. What a user has said of one since it began stays said."""
+    now = get_all(tx)
+    for each in outcomes:
+        current = now.get(each.was.relation)
+        if current is not None:  # else it was dropped meanwhile
+            put(tx, [each.settled(current)])
 
 
 def advance(tx: Transaction, epoch: Epoch) -> None:

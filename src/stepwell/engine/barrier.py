@@ -81,7 +81,7 @@ def _derive(
         deltas[relation] = [file.staged(relation) for file in each.outputs]
     made = maintain(runtime, epoch, deltas)
     hidden = frozenset(id_ for id_, relation in load(runtime).by_id.items() if relation.is_hidden)
-    return Derived(made.files, made.refreshes, made.records, hidden, made.replaced)
+    return Derived(made.files, made.refreshes, made.outcomes, hidden, made.replaced)
 
 
 def _publish_and_finish(runtime: Runtime, term: int, epoch: Epoch) -> list[RelationId]:
@@ -91,7 +91,7 @@ def _publish_and_finish(runtime: Runtime, term: int, epoch: Epoch) -> list[Relat
         with runtime.catalog.read() as tx:
             written = files.written_in(tx, epoch)
             known = [each for each in load_in(runtime, tx).by_id.values() if each.is_stored and not each.is_hidden]
-            unpublished = {each.id for each in known if barriers.publication_state(tx, each.id)[1] is None}
+            unpublished = barriers.unpublished(tx)
         publications = []
         for relation in known:
             if relation.id in written or relation.id in unpublished:

@@ -12,7 +12,7 @@ from stepwell.catalog import Transaction, control, relations, views, writes
 from stepwell.engine.analysis import Analyzed, analyze, output_types
 from stepwell.engine.definitions import Definitions, load, load_in
 from stepwell.engine.failures import translate
-from stepwell.engine.maintenance import RESUMED, UNBUILT, stale
+from stepwell.engine.maintenance import RESUMED
 from stepwell.engine.queries import plain_name, try_out
 from stepwell.engine.runtime import Runtime
 from stepwell.epochs import Epoch
@@ -32,7 +32,7 @@ from stepwell.plan.render import keys_of
 from stepwell.relations import Column, Definition, Relation, RelationKind
 from stepwell.sql import called_functions
 from stepwell.sql.statements import AlterView, CreateView, DropRelations, Name, ViewAction
-from stepwell.views import Input, RefreshPolicy, RelationId, ViewDefinition, ViewRecord, ViewState
+from stepwell.views import UNBUILT, Input, RefreshPolicy, RelationId, ViewDefinition, ViewRecord, ViewState, stale
 
 _TRIES = 10
 

@@ -54,7 +54,7 @@ from stepwell.plan.wording import users_words
 from stepwell.relations import Column, Relation
 from stepwell.storage import write_batch
 from stepwell.types import DOUBLE, FLOAT, STRING, DataType, literal, parse_type, quote
-from stepwell.views import Refresh, RelationId, ViewRecord, ViewState
+from stepwell.views import UNBUILT, Outcome, Refresh, RelationId, ViewRecord, ViewState, held
 
 REPAIR = "repair"
 """The reason of a view that is to be written anew, whatever is stored."""
@@ -67,19 +67,6 @@ LARGE_STATE = 32 * 2**20
 
 PARTIAL, TOUCHED = "_sw_partial", "_sw_touched"
 
-UNBUILT = -1
-"""What a view reflects before it has been computed for the first time."""
-
-
-def stale(reflects: int) -> int:
-    """What a view reflects that holds rows of this epoch and must be computed anew, whatever has changed since."""
-    return reflects if reflects < 0 else -2 - reflects
-
-
-def held(reflects: int) -> int:
-    """The epoch of the rows that a view holds, stale or not."""
-    return reflects if reflects >= UNBUILT else -2 - reflects
-
 
 @dataclass
 class Maintained:
@@ -87,7 +74,7 @@ class Maintained:
 
     files: dict[RelationId, list[NewFile]] = field(default_factory=dict)
     refreshes: list[Refresh] = field(default_factory=list)
-    records: list[ViewRecord] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
     replaced: set[RelationId] = field(default_factory=set)
     """The relations whose new files stand for all that was there before."""
 
@@ -95,17 +82,17 @@ class Maintained:
         for relation, new in done.files.items():
             self.files.setdefault(relation, []).extend(new)
         self.refreshes.extend([done.refresh] if done.refresh else [])
-        self.records.extend([done.record] if done.record else [])
+        self.outcomes.append(done.outcome)
         self.replaced |= done.replaced
 
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """What an epoch has made of one view; `record` if it has caught up with the others."""
+    """What an epoch has made of one view."""
 
     files: dict[RelationId, list[NewFile]]
     refresh: Refresh | None
-    record: ViewRecord | None
+    outcome: Outcome
     replaced: frozenset[RelationId] = frozenset()
 
 
@@ -135,6 +122,10 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
         if definitions.by_id[id_].is_maintained and id_ not in stopped and _exists(definitions, id_, epoch)
     ]
 
+    def fails(id_: RelationId, state: ViewState, reason: str) -> None:
+        stopped[id_] = reason
+        result.outcomes.append(Outcome(records[id_], ViewRecord(id_, state, held(records[id_].reflects), reason)))
+
     def begin(id_: RelationId) -> Callable[[int], Refreshed | None] | None:
         """What there is to do for a view whose parents are done; nothing if one of them does not run."""
         behind = [parent for parent in definitions.order.parents(id_) if parent in stopped]
@@ -142,8 +133,7 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
             state, reason = ViewState.PAUSED, f'"{definitions.name(behind[0])}" does not run'
             if definitions.by_id[behind[0]].is_hidden:  # a view fails with its part
                 state, reason = ViewState.ERROR, stopped[behind[0]] or reason
-            stopped[id_] = reason
-            result.records.append(ViewRecord(id_, state, held(records[id_].reflects), reason))
+            fails(id_, state, reason)
             return None
         view = definitions.by_id[id_]
 
@@ -165,8 +155,7 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
             if isinstance(outcome, StepwellError):
                 where = users_words(definitions.blocks[id_], outcome.fragment) if outcome.fragment else None
                 reason = f'{outcome.message.rstrip(".")}, in "{where}"' if where else outcome.message
-            stopped[id_] = reason
-            result.records.append(ViewRecord(id_, ViewState.ERROR, held(records[id_].reflects), reason))
+            fails(id_, ViewState.ERROR, reason)
             runtime.notes.append(f'view "{view.name}" has failed: {reason}')
         elif outcome is not None:
             result.add(outcome)
@@ -226,6 +215,7 @@ def _refresh(
     started, started_at = time.perf_counter(), workspace.runtime.clock.now()
     block = definitions.blocks[view.id]
     inputs = dict.fromkeys(RelationId(each.relation) for each in view.view.inputs)
+    outcome = Outcome(record, ViewRecord(view.id, ViewState.RUNNING, epoch, None))
     costs = _costs(workspace.runtime).get(view.id, Costs())
     resumed = record.reflects < 0 and record.reason == RESUMED and _is_kept(workspace.runtime, held(record.reflects))
     if resumed:
@@ -237,7 +227,7 @@ def _refresh(
     elif record.reflects < 0 and not resumed:
         step = Step(Rule.RECOMPUTE, "it was stopped or replaced", apart=True)
     elif not changed:
-        return Refreshed({}, None, ViewRecord(view.id, ViewState.RUNNING, epoch, None)) if resumed else None
+        return Refreshed({}, None, outcome) if resumed else None
     else:
         rows_there = sum(workspace.after(id_).count for id_ in inputs)
         changes: dict[int, Change] = {id_: workspace.change(id_) for id_ in changed}
@@ -266,8 +256,7 @@ def _refresh(
         step.expected.recompute if step.rule == Rule.RECOMPUTE else step.expected.update,
         step.expected.recompute,
     )
-    caught_up = ViewRecord(view.id, ViewState.RUNNING, epoch, None) if record.reflects < 0 else None
-    return Refreshed(made, refresh, caught_up, frozenset(replaced))
+    return Refreshed(made, refresh, outcome, frozenset(replaced))
 
 
 class Refresher:

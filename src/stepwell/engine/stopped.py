@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from stepwell.catalog import relations, views
-from stepwell.engine.maintenance import held
 from stepwell.engine.runtime import Runtime
 from stepwell.epochs import Epoch
 from stepwell.relations import Relation
-from stepwell.views import ViewState
+from stepwell.views import ViewState, held
 
 
 def failed_in(runtime: Runtime, epoch: Epoch) -> list[str]:

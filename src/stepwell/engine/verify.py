@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from stepwell.catalog import views
 from stepwell.engine.definitions import Definitions, load, load_in
 from stepwell.engine.failures import translated
-from stepwell.engine.maintenance import REPAIR, Refresher, by_value, stale
+from stepwell.engine.maintenance import REPAIR, Refresher, by_value
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.workspace import OWN, Workspace
 from stepwell.epochs import Epoch
@@ -18,7 +18,7 @@ from stepwell.plan.blocks import Block, Group, Partitioned, Whole
 from stepwell.plan.render import difference
 from stepwell.relations import Relation
 from stepwell.types import DOUBLE, FLOAT, parse_type, quote
-from stepwell.views import Input, RelationId, ViewState
+from stepwell.views import Input, RelationId, ViewState, stale
 
 SAMPLE = 5
 

@@ -220,12 +220,29 @@ def _avg(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -
     if total is None:
         return _NOTHING
     parts, value, check = total
-    exact = f"CAST({value} AS DOUBLE)"
-    if isinstance(types[0], Decimal):  # in the type that Spark divides in, which decides how many digits there are
-        exact = f"CAST({value} AS DECIMAL({min(38, types[0].precision + 10)},{types[0].scale}))"
-    count = "CAST({0} AS DECIMAL(20,0))" if isinstance(types[0], Decimal) else "{0}"
-    finish = f"CAST(try_divide({exact}, {count}) AS {result})"
+    if isinstance(types[0], Decimal):
+        quotient = _quotient(value, types[0])
+        if quotient is None:
+            return _NOTHING
+    else:
+        quotient = f"try_divide(CAST({value} AS DOUBLE), {{0}})"
+    finish = f"CAST({quotient} AS {result})"
     return State(Kind.INVERTIBLE, (Part("BIGINT", _present(arguments[0])), *parts), finish, check)
+
+
+def _quotient(value: str, type_: Decimal) -> str | None:
+    """An average to four digits more than its decimals have, which is what Spark gives."""
+    precision, scale = type_.precision, type_.scale
+    total = f"CAST({value} AS DECIMAL({min(38, precision + 10)},{scale}))"
+    if precision <= 24:
+        return f"try_divide({total}, CAST({{0}} AS DECIMAL(20,0)))"
+    if scale > 21:
+        return None
+    # There is no room left for these digits beside the whole number, so it is divided by itself.
+    count = "nullif(CAST({0} AS DECIMAL(13,0)), 0)"
+    rest = f"CAST({total} % {count} AS DECIMAL({min(38, 13 + scale)},{scale}))"
+    whole = f"CAST(({total} - {rest}) / {count} AS DECIMAL({33 - scale},0))"
+    return f"({whole} + CAST({rest} / {count} AS DECIMAL({scale + 5},{scale + 4})))"
 
 
 def _all_true(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
