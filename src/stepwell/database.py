@@ -19,6 +19,7 @@ from stepwell.engine import (
     Snapshot,
     Spark,
     Staging,
+    advance_watermark,
     alter_view,
     compact,
     create_view,
@@ -100,6 +101,7 @@ from stepwell.sql.statements import (
     ShowLineage,
     ShowTables,
     ShowViews,
+    ShowWatermarks,
     Slice,
     Statement,
     Truncate,
@@ -247,6 +249,17 @@ class Database:
         self._leader.flush()
         return self.epoch
 
+    def advance_watermark(self, table: str, upto: object) -> Epoch:
+        """Claim that no row of a table before `upto` is still to come: a datetime, or a number where time is one.
+
+        Returns once the windows that this closes can be read. A watermark never moves back: that is said, and ignored.
+        """
+        self._begin()
+        epoch = advance_watermark(self._runtime, table, upto)
+        if epoch is not None:
+            self._wait(epoch)
+        return self.epoch
+
     @property
     def epoch(self) -> Epoch:
         """The newest epoch that can be read."""
@@ -319,7 +332,15 @@ class Database:
                 return self._define(body)
             case Verify(name, repair):
                 return self._verify(name, repair=repair)
-            case ShowTables() | ShowCreate() | Describe() | ShowViews() | ShowDependencies() | ShowLineage():
+            case (
+                ShowTables()
+                | ShowCreate()
+                | Describe()
+                | ShowViews()
+                | ShowWatermarks()
+                | ShowDependencies()
+                | ShowLineage()
+            ):
                 return inspect(self._runtime, body)
             case ExplainCreate() | ExplainRefresh():
                 return inspect(self._runtime, body)

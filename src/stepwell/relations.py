@@ -22,6 +22,8 @@ class RelationKind(StrEnum):
     """A part of a view's query that is kept like a view of its own, and that no user sees."""
     STATE = "state"
     """What a view remembers to be able to go on: a row of partial results a group."""
+    LEDGER = "ledger"
+    """The changes that came too late for a view, signed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,16 @@ class Chunking:
 
 @dataclass(frozen=True, slots=True)
 class WatermarkRule:
-    """`WATERMARK FOR column AS column - delay`, in microseconds or the integer's own unit."""
+    """`WATERMARK FOR column AS column - delay`, in microseconds or the integer's own unit.
+
+    After `idle_timeout` microseconds without rows the table has no say. A row that lies more than `max_future` ahead of
+    the clock does not move the watermark.
+    """
 
     column: str
     delay: int
+    idle_timeout: int | None = None
+    max_future: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +96,7 @@ class Relation:
     @property
     def is_hidden(self) -> bool:
         """Whether it is a part of a view rather than a relation that a user made."""
-        return self.kind in (RelationKind.BLOCK, RelationKind.STATE)
+        return self.kind in (RelationKind.BLOCK, RelationKind.STATE, RelationKind.LEDGER)
 
     @property
     def is_maintained(self) -> bool:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, NewType
 
 from stepwell.functions import Versions
+from stepwell.watermarks import NEVER, Transfer
 
 RelationId = NewType("RelationId", int)
 
@@ -27,6 +28,50 @@ class RefreshPolicy(StrEnum):
     FULL = "full"
 
 
+class EmitMode(StrEnum):
+    """When a view shows what has become of it."""
+
+    UPDATE = "ON UPDATE"
+    WATERMARK = "AFTER WATERMARK"
+    PERIODICALLY = "PERIODICALLY"
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """EMIT and ALLOW LATENESS. `every` is the interval of PERIODICALLY; no `lateness` says nothing."""
+
+    mode: EmitMode = EmitMode.UPDATE
+    every: int = 0
+    lateness: int | None = None
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether the view shows less than is known of it."""
+        return self.mode != EmitMode.UPDATE
+
+    @property
+    def tolerance(self) -> int | None:
+        """How long after a window has closed it can still change; None for ever."""
+        return 0 if self.lateness is None and self.mode == EmitMode.WATERMARK else self.lateness
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """What tells whether a change comes too late: `column` of the rows that are read, and its watermark.
+
+    What does is not applied but kept in `ledger`.
+    """
+
+    column: str
+    transfer: Transfer
+    tolerance: int
+    ledger: RelationId
+
+    def final(self, incoming: int) -> int:
+        """The windows before this moment never change again, if `incoming` is the watermark of what is read."""
+        return NEVER if incoming == NEVER else self.transfer(max(incoming - self.tolerance, NEVER + 1))
+
+
 @dataclass(frozen=True, slots=True)
 class Input:
     """A stored relation that a view reads, with the columns that it had when the view was created."""
@@ -44,6 +89,7 @@ class ViewOptions:
 
     policy: RefreshPolicy | None = None
     priority: int | None = None
+    time_column: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +112,12 @@ class ViewDefinition:
     functions: Versions = ()
     """The functions in Python that its query calls."""
     time_column: str | None = None
+    transfer: Transfer | None = None
+    """How the watermark of its time column follows from the least of those that it reads."""
+    emission: Emission = Emission()
+    judge: Judge | None = None
+    live: RelationId | None = None
+    """What it shows a part of, if it does not show all that is known of it."""
 
 
 @dataclass(frozen=True, slots=True)

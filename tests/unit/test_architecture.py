@@ -14,7 +14,7 @@ import stepwell
 SOURCE = Path(stepwell.__file__).parent
 
 NOUNS = {
-    "errors", "epochs", "files", "relations", "writes", "types", "durations", "clock", "failpoints", "definitions", "rows", "version", "views", "loads", "functions",
+    "errors", "epochs", "files", "relations", "writes", "types", "durations", "clock", "failpoints", "definitions", "rows", "version", "views", "loads", "functions", "watermarks",
 }  # fmt: skip
 LAYERS: dict[str, set[str]] = {
     "sql": NOUNS,

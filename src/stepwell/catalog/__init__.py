@@ -1,11 +1,24 @@
 """The catalog: the transactional truth, on SQLite, on PostgreSQL or in memory.
 
 A `Catalog` gives transactions; the modules of this package are functions on one: `relations`, `files`, `writes`
-(acknowledge), `barriers` (close, commit, finish an epoch), `leases`, `loads`, `pins`, `settings`, `views`. What must
+(acknowledge), `barriers` (close, commit, finish an epoch), `leases`, `loads`, `pins`, `settings`, `views`,
+`watermarks`. What must
 happen together is done in one transaction, and a crash leaves all of it or nothing.
 """
 
-from stepwell.catalog import barriers, control, files, leases, loads, pins, relations, settings, views, writes
+from stepwell.catalog import (
+    barriers,
+    control,
+    files,
+    leases,
+    loads,
+    pins,
+    relations,
+    settings,
+    views,
+    watermarks,
+    writes,
+)
 from stepwell.catalog.connection import Catalog, Transaction, open_catalog, sqlite_url
 
 __all__ = [
@@ -22,5 +35,6 @@ __all__ = [
     "settings",
     "sqlite_url",
     "views",
+    "watermarks",
     "writes",
 ]

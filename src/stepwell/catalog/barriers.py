@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from stepwell.catalog import control, files, leases, views
+from stepwell.catalog import control, files, leases, views, watermarks
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import barrier_requests, epochs, relations
 from stepwell.epochs import Epoch, EpochRecord, EpochState
@@ -17,6 +17,7 @@ from stepwell.failpoints import failpoint
 from stepwell.files import DataFile, NewFile, total
 from stepwell.plan import Publication
 from stepwell.views import Outcome, Refresh, RelationId
+from stepwell.watermarks import LateCount, MarkRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class Derived:
     files: Mapping[RelationId, Sequence[NewFile]] = field(default_factory=dict)
     refreshes: Sequence[Refresh] = ()
     outcomes: Sequence[Outcome] = ()
+    marks: Sequence[MarkRecord] = ()
+    late: Sequence[LateCount] = ()
     hidden: AbstractSet[RelationId] = frozenset()
     replaced: AbstractSet[RelationId] = frozenset()
 
@@ -66,6 +69,8 @@ def commit(
         else:
             files.add(tx, relation, new, from_epoch=epoch)
     views.settle(tx, derived.outcomes)
+    watermarks.put(tx, derived.marks)
+    watermarks.count_late(tx, derived.late)
     views.advance(tx, epoch)
     views.record_refreshes(tx, derived.refreshes)
     written = {id_: group for id_, group in files.written_in(tx, epoch).items() if id_ not in derived.hidden}

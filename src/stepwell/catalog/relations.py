@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,7 +16,8 @@ from stepwell.epochs import Epoch
 from stepwell.errors import DuplicateNameError, UndefinedTableError, nearest
 from stepwell.relations import Chunking, Column, Definition, Relation, RelationKind, WatermarkRule
 from stepwell.types import parse_type
-from stepwell.views import Input, RefreshPolicy, RelationId, ViewDefinition
+from stepwell.views import Emission, EmitMode, Input, Judge, RefreshPolicy, RelationId, ViewDefinition
+from stepwell.watermarks import Transfer
 
 NAMESPACE = "main"
 
@@ -186,7 +188,7 @@ def _encode(definition: Definition) -> dict[str, object]:
     return {
         "key": list(definition.key),
         "chunking": [chunking.column, chunking.width] if chunking else None,
-        "watermark": [watermark.column, watermark.delay] if watermark else None,
+        "watermark": list(dataclasses.astuple(watermark)) if watermark else None,
         "view": _encode_view(definition.view) if definition.view else None,
     }
 
@@ -205,6 +207,10 @@ def _encode_view(view: ViewDefinition) -> dict[str, object]:
         "priority": view.priority,
         "functions": [list(each) for each in view.functions],
         "time_column": view.time_column,
+        "transfer": dataclasses.asdict(view.transfer) if view.transfer else None,
+        "emission": [view.emission.mode.value, view.emission.every, view.emission.lateness],
+        "judge": dataclasses.asdict(view.judge) if view.judge else None,
+        "live": view.live,
     }
 
 
@@ -222,7 +228,19 @@ def _decode_view(stored: dict[str, Any]) -> ViewDefinition:
         stored.get("priority", 0),
         tuple((name, version) for name, version in stored.get("functions", ())),
         stored.get("time_column"),
+        Transfer(**stored["transfer"]) if stored.get("transfer") else None,
+        _decode_emission(*stored["emission"]) if stored.get("emission") else Emission(),
+        _decode_judge(**stored["judge"]) if stored.get("judge") else None,
+        stored.get("live"),
     )
+
+
+def _decode_emission(mode: str, every: int, lateness: int | None) -> Emission:
+    return Emission(EmitMode(mode), every, lateness)
+
+
+def _decode_judge(column: str, transfer: dict[str, Any], tolerance: int, ledger: int) -> Judge:
+    return Judge(column, Transfer(**transfer), tolerance, RelationId(ledger))
 
 
 def _decode(kind: RelationKind, stored: dict[str, Any]) -> Definition:

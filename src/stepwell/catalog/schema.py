@@ -179,3 +179,27 @@ refreshes = sa.Table(
     sa.Column("expected", sa.BigInteger),
     sa.Column("recompute_expected", sa.BigInteger),
 )
+
+watermarks = sa.Table(
+    "watermarks",
+    metadata,
+    sa.Column("relation_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("mark", sa.BigInteger, nullable=False),
+    sa.Column("incoming", sa.BigInteger, nullable=False),
+    sa.Column("requested", sa.BigInteger),
+    sa.Column("seen_at", sa.BigInteger),
+    sa.Column("idle", sa.Boolean, nullable=False),
+    sa.Column("rows_ahead", sa.BigInteger, nullable=False),
+    sa.Column("null_times", sa.BigInteger, nullable=False),
+    sa.Column("emitted_epoch", sa.BigInteger),
+    sa.Column("emitted_at", sa.BigInteger),
+)
+
+late_rows = sa.Table(
+    "late_rows",
+    metadata,
+    sa.Column("relation_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("epoch", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("inserted", sa.BigInteger, nullable=False),
+    sa.Column("retracted", sa.BigInteger, nullable=False),
+)

@@ -36,6 +36,7 @@ from stepwell.engine.stopped import failed_in
 from stepwell.engine.system import SYSTEM_NAMESPACE, SYSTEM_TABLES, read_system_table, system_rows
 from stepwell.engine.vacuum import clean_orphans, vacuum
 from stepwell.engine.verify import Verdict, mark_for_repair, verify
+from stepwell.engine.watermarks import advance_watermark
 
 __all__ = [
     "SYSTEM_NAMESPACE",
@@ -47,6 +48,7 @@ __all__ = [
     "Spark",
     "Staging",
     "Verdict",
+    "advance_watermark",
     "alter_view",
     "clean_orphans",
     "compact",

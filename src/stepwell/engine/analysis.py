@@ -13,7 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from stepwell.catalog import relations
-from stepwell.engine.definitions import Definitions
+from stepwell.durations import parse_duration
+from stepwell.engine.definitions import Definitions, load
 from stepwell.engine.failures import translated
 from stepwell.engine.queries import plain_name
 from stepwell.engine.runtime import Runtime
@@ -25,19 +26,21 @@ from stepwell.errors import (
     StepwellError,
     UnstorableTypeError,
     UnsupportedError,
+    nearest,
 )
 from stepwell.files import DIFF, EPOCH, HIDDEN_PREFIX, ROW_ID
 from stepwell.plan.blocks import Block, Group, Partitioned, Plan, Rows, Select, UnionAll, Whole
 from stepwell.plan.decompose import Decomposer
 from stepwell.plan.groups import folding_of
+from stepwell.plan.lateness import ENTRY, Judged, judged_in, with_sources
 from stepwell.plan.render import Mode, keys_of, partitioned_sql, rows_sql, view_name
-from stepwell.plan.times import time_of_plan
-from stepwell.relations import Column, Relation, RelationKind
+from stepwell.plan.times import Timing, timing_of
+from stepwell.relations import Column, Relation, RelationKind, can_be_time, is_integer_time
 from stepwell.sql import Composition, Reference, find_references, forbidden_function, window_calls
 from stepwell.sql.statements import CreateView, Slice
 from stepwell.storage.types import from_spark, spark_schema
 from stepwell.types import VOID, quote
-from stepwell.views import Input, RelationId, placeholder
+from stepwell.views import Emission, EmitMode, Input, RelationId, placeholder
 
 _ONE_THING = (
     (r"named_struct\(", "struct("),
@@ -53,7 +56,10 @@ _OPERATOR = re.compile(r"^[\s:|+\-]*(\w+)")
 
 @dataclass(frozen=True, slots=True)
 class Analyzed:
-    """What a CREATE VIEW comes to. `hidden` are the columns of the plan's hidden blocks."""
+    """What a CREATE VIEW comes to. `hidden` are the columns of the plan's hidden blocks.
+
+    `timings` are the time columns of these and, last, of the view; `ledger` has the columns of a late row.
+    """
 
     columns: tuple[Column, ...]
     bound: str
@@ -61,7 +67,10 @@ class Analyzed:
     inputs: tuple[Input, ...]
     plan: Plan
     hidden: tuple[tuple[Column, ...], ...]
-    time_column: str | None = None
+    timings: tuple[Timing | None, ...]
+    emission: Emission
+    judged: Judged | None
+    ledger: tuple[Column, ...]
 
 
 def analyze(runtime: Runtime, statement: CreateView) -> Analyzed:
@@ -82,9 +91,13 @@ def analyze(runtime: Runtime, statement: CreateView) -> Analyzed:
             reason = _misread(session, text, again)
             plan = Plan(Whole(text, names, reason)) if reason else plan
         try:
-            plan, hidden = _typed(session, plan)
+            plan, hidden, _ = _typed(session, plan, known, None)
         except _Unfit as reason:
             plan, hidden = Plan(Whole(text, names, str(reason))), ()
+        timings = _timings(statement, plan, times, columns)
+        emission = _emission(runtime, statement, columns, inputs, timings[-1])
+        judged = judged_in(plan, times) if emission.tolerance is not None else None
+        ledger = _typed(session, plan, known, judged)[2] if judged is not None else ()
     return Analyzed(
         columns,
         text,
@@ -92,7 +105,10 @@ def analyze(runtime: Runtime, statement: CreateView) -> Analyzed:
         tuple(Input(each.id, tuple(column.name for column in each.columns)) for each in inputs),
         plan,
         hidden,
-        time_of_plan(plan, times),
+        timings,
+        emission,
+        judged,
+        ledger,
     )
 
 
@@ -148,6 +164,8 @@ def _refuse_reference(statement: CreateView, reference: Reference) -> None:
     name = reference.name
     if reference.as_of or reference.changes:
         raise UnsupportedError("a view reads its relations as they are, not as they were", place=reference.slice.place)
+    if "$" in name.last:
+        raise UnsupportedError(f'a view cannot read "{name}"', place=name.slice.place, hint="Query it instead.")
     if len(name.parts) > 1 and name.parts[0].lower() == SYSTEM_NAMESPACE:
         raise UnsupportedError(f'a view cannot read system table "{name}"', place=name.slice.place)
     if name.last.lower() == statement.name.last.lower():
@@ -247,14 +265,20 @@ def _misread(session: SparkSession, text: str, again: str) -> str | None:
     return "sqlglot would write it otherwise, and Spark would not take that for the same"
 
 
-def _typed(session: SparkSession, plan: Plan) -> tuple[Plan, tuple[tuple[Column, ...], ...]]:
-    """The plan with the types that Spark finds, and the columns of its hidden blocks."""
+def _typed(
+    session: SparkSession, plan: Plan, known: Mapping[str, tuple[str, ...]], judged: Judged | None
+) -> tuple[Plan, tuple[tuple[Column, ...], ...], tuple[Column, ...]]:
+    """The plan with the types that Spark finds, the columns of its hidden blocks, and those of a judged row."""
     made: list[str] = []
+    late: tuple[Column, ...] = ()
+    names = {int(name.removeprefix("_sw_rel")): each for name, each in known.items()}
     hidden: list[Block] = []
     columns: list[tuple[Column, ...]] = []
     try:
         for index, block in enumerate(plan.hidden):
             block, schema = _typed_block(session, block)
+            if judged is not None and judged.index == index:
+                late = _late_columns(session, block, judged, names)
             try:
                 found = tuple(Column(field.name, from_spark(field.dataType)) for field in schema.fields)
             except UnstorableTypeError as error:
@@ -263,16 +287,101 @@ def _typed(session: SparkSession, plan: Plan) -> tuple[Plan, tuple[tuple[Column,
                 raise _Unfit("a part of it has a column without a type")
             hidden.append(block)
             columns.append(found)
+            names[-index - 1] = tuple(column.name for column in found)
             _register(session, placeholder(-index - 1), spark_schema(found), made)
             with_id = StructType([*spark_schema(found).fields, StructField(ROW_ID, LongType())])
             _register(session, view_name(-index - 1, Mode.AFTER), with_id, made)
         root, _ = _typed_block(session, plan.root)
+        if judged is not None and judged.index == len(plan.hidden):
+            late = _late_columns(session, root, judged, names)
     except PySparkException as error:
         raise _Unfit(f"Spark does not take a part of it by itself ({str(error).splitlines()[0]})") from error
     finally:
         for name in made:
             session.catalog.dropTempView(name)
-    return Plan(root, tuple(hidden)), tuple(columns)
+    return Plan(root, tuple(hidden)), tuple(columns), late
+
+
+def _late_columns(
+    session: SparkSession, block: Block, judged: Judged, names: Mapping[int, tuple[str, ...]]
+) -> tuple[Column, ...]:
+    rows = with_sources(block, judged.timing.column, names, window=judged.timing.transfer.is_window)
+    schema = session.sql(rows_sql(rows, Mode.AFTER, frozenset())).schema
+    found = [Column(field.name, from_spark(field.dataType)) for field in schema.fields if field.name != ROW_ID]
+    return (*found, *ENTRY)
+
+
+# -- event time -------------------------------------------------------------------------------------------------------
+
+
+def _timings(
+    statement: CreateView, plan: Plan, times: Mapping[int, str], columns: tuple[Column, ...]
+) -> tuple[Timing | None, ...]:
+    """The time columns of the hidden blocks and of the view."""
+    known, found = dict(times), []
+    for index, block in enumerate(plan.hidden):
+        timing = timing_of(block, known)
+        if timing is not None:
+            known[-1 - index] = timing.column
+        found.append(timing)
+    chosen = statement.options.time_column
+    if chosen is not None:
+        column = next((each for each in columns if each.name.lower() == chosen.lower()), None)
+        if column is None or not can_be_time(column.type):
+            what = "is no column of the view" if column is None else f"is {column.type}, and no time"
+            raise InvalidDefinitionError(
+                f'time_column "{chosen}" {what}',
+                place=statement.name.slice.place,
+                hint=nearest(chosen, [each.name for each in columns if can_be_time(each.type)]),
+            )
+    return (*found, timing_of(plan.root, known, chosen))
+
+
+def _emission(
+    runtime: Runtime,
+    statement: CreateView,
+    columns: tuple[Column, ...],
+    inputs: Sequence[Relation],
+    timing: Timing | None,
+) -> Emission:
+    """EMIT and ALLOW LATENESS, once it is sure that they mean something for this view."""
+    emit = statement.emit
+    mode = emit.mode or EmitMode.UPDATE
+    if mode == EmitMode.WATERMARK or emit.lateness is not None:
+        where = emit.emit_slice if mode == EmitMode.WATERMARK else emit.lateness_slice
+        what = f"EMIT {mode.value}" if mode == EmitMode.WATERMARK else "ALLOW LATENESS"
+        assert where is not None
+        timed = load(runtime).timed
+        if not any(each.id in timed for each in inputs):
+            names = " and ".join(f'"{each.name}"' for each in inputs)
+            raise InvalidDefinitionError(
+                f"{what} needs a watermark, and {names or 'nothing'} has none",
+                place=where.place,
+                hint="Declare one on the table: WATERMARK FOR ts AS ts - INTERVAL '5 seconds'; views follow.",
+            )
+        if timing is None:
+            raise InvalidDefinitionError(
+                f'{what} needs a time column, and "{statement.name}" has none',
+                place=where.place,
+                detail="No output is a time column of what it reads, the start or the end of a window, or a bucket.",
+                hint="Group by a window and show it, such as TUMBLE_START(ts, INTERVAL '1 minute') AS bar_time.",
+            )
+    lateness = None
+    if emit.lateness is not None and timing is not None:
+        assert emit.lateness_slice is not None
+        type_ = next(each.type for each in columns if each.name == timing.column)
+        number, duration = emit.lateness
+        integer = is_integer_time(type_)
+        if integer != (number is not None) and number != 0:
+            wanted = "a whole number" if integer else "an INTERVAL"
+            raise InvalidDefinitionError(
+                f'"{timing.column}" is {type_}, so lateness is {wanted}', place=emit.lateness_slice.place
+            )
+        lateness = number if number is not None else parse_duration(duration or "")
+    return Emission(mode, emit.every, lateness)
+
+
+# -- blocks -----------------------------------------------------------------------------------------------------------
 
 
 def _typed_block(session: SparkSession, block: Block) -> tuple[Block, StructType]:
@@ -282,7 +391,7 @@ def _typed_block(session: SparkSession, block: Block) -> tuple[Block, StructType
         return _typed_group(session, block)
     if isinstance(block, Partitioned):
         _checked(session, block.rows)
-        text = partitioned_sql(block, Mode.AFTER, frozenset(), moved=None)
+        text = partitioned_sql(block, rows_sql(block.rows, Mode.AFTER, frozenset()), moved=None)
         return block, StructType(session.sql(text).schema.fields[:-1])
     schema = _checked(session, block)
     return block, StructType(schema.fields[:-1])

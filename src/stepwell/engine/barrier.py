@@ -81,7 +81,7 @@ def _derive(
         deltas[relation] = [file.staged(relation) for file in each.outputs]
     made = maintain(runtime, epoch, deltas)
     hidden = frozenset(id_ for id_, relation in load(runtime).by_id.items() if relation.is_hidden)
-    return Derived(made.files, made.refreshes, made.outcomes, hidden, made.replaced)
+    return Derived(made.files, made.refreshes, made.outcomes, made.marks, made.late, hidden, made.replaced)
 
 
 def _publish_and_finish(runtime: Runtime, term: int, epoch: Epoch) -> list[RelationId]:

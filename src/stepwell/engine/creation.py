@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.errors import PySparkException
 
-from stepwell.catalog import Transaction, control, relations, views, writes
+from stepwell.catalog import Transaction, control, relations, views, watermarks, writes
 from stepwell.engine.analysis import Analyzed, analyze, output_types
 from stepwell.engine.definitions import Definitions, load, load_in
 from stepwell.engine.failures import translate
@@ -25,14 +25,27 @@ from stepwell.errors import (
     UndefinedTableError,
     UnsupportedError,
     nearest,
+    warn,
 )
-from stepwell.plan.blocks import Block, Group, Plan, encode, inputs_of, obstacle, renumbered
+from stepwell.plan.blocks import Block, Group, Origin, Plan, Select, Source, encode, inputs_of, obstacle, renumbered
 from stepwell.plan.groups import folding_of
 from stepwell.plan.render import keys_of
 from stepwell.relations import Column, Definition, Relation, RelationKind
 from stepwell.sql import called_functions
 from stepwell.sql.statements import AlterView, CreateView, DropRelations, Name, ViewAction
-from stepwell.views import UNBUILT, Input, RefreshPolicy, RelationId, ViewDefinition, ViewRecord, ViewState, stale
+from stepwell.types import quote
+from stepwell.views import (
+    UNBUILT,
+    Input,
+    Judge,
+    RefreshPolicy,
+    RelationId,
+    ViewDefinition,
+    ViewRecord,
+    ViewState,
+    stale,
+)
+from stepwell.watermarks import Transfer
 
 _TRIES = 10
 
@@ -67,7 +80,9 @@ def create_view(runtime: Runtime, statement: CreateView) -> Epoch | None:
                 _replace(tx, runtime, known, existing, statement, analyzed)
             epoch = control.look(tx).open_epoch
             writes.request_barrier(tx, epoch, runtime.clock.now())
-            return epoch
+        for said in _doubts(known, name, analyzed):
+            warn(said)
+        return epoch
     raise ConflictError(f'definitions keep changing; "{name}" was not created', hint="Try again.")
 
 
@@ -229,9 +244,14 @@ def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyz
     policy, priority = statement.options.policy or RefreshPolicy.AUTO, statement.options.priority or 0
     called = called_functions(statement.query)
     functions = tuple((each.key, each.version) for each in runtime.spark.functions if each.key in called)
-    for index, (block, found) in enumerate(zip(analyzed.plan.hidden, analyzed.hidden, strict=True)):
+    plan, hidden = analyzed.plan, analyzed.hidden
+    if analyzed.emission.is_gated:  # all that is known is one more block, and the view shows a part of it
+        hidden = (*hidden, analyzed.columns)
+        plan = Plan(_all_of(-len(hidden), plan.root.names), (*plan.hidden, plan.root))
+    for index, (block, found) in enumerate(zip(plan.hidden, hidden, strict=True)):
         numbered: Block = renumbered(block, numbers)
         state = _create_state(tx, runtime, numbered)
+        timing = analyzed.timings[index]
         view = ViewDefinition(
             "",
             "",
@@ -242,13 +262,18 @@ def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyz
             state,
             priority=priority,
             functions=functions,
+            time_column=timing.column if timing else None,
+            transfer=timing.transfer if timing else None,
+            judge=_create_judge(tx, runtime, analyzed, index),
         )
         relation = relations.create(tx, f"_sw_{runtime.attempt()}", Definition(RelationKind.BLOCK, view=view), found)
         views.add(tx, relation.id, Epoch(UNBUILT))
         blocks.append(relation.id)
         numbers[-index - 1] = relation.id
         columns[relation.id] = tuple(column.name for column in found)
-    root: Block = renumbered(analyzed.plan.root, numbers)
+    root: Block = renumbered(plan.root, numbers)
+    timing = analyzed.timings[-1]
+    transfer = timing.transfer if timing else None
     view = ViewDefinition(
         statement.query.text,
         analyzed.bound,
@@ -260,9 +285,51 @@ def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyz
         tuple(blocks),
         priority=priority,
         functions=functions,
-        time_column=analyzed.time_column,
+        time_column=timing.column if timing else statement.options.time_column,
+        transfer=Transfer() if transfer and analyzed.emission.is_gated else transfer,
+        emission=analyzed.emission,
+        judge=_create_judge(tx, runtime, analyzed, len(plan.hidden)),
+        live=blocks[-1] if analyzed.emission.is_gated else None,
     )
     return Definition(RelationKind.MATERIALIZED, view=view)
+
+
+def _all_of(number: int, names: tuple[str, ...]) -> Select:
+    """The rows of a block as they are."""
+    origins = tuple(Origin(0, name) for name in names)
+    return Select((Source(number, "_sw_h"),), tuple(map(quote, names)), names, origins=origins)
+
+
+def _create_judge(tx: Transaction, runtime: Runtime, analyzed: Analyzed, index: int) -> Judge | None:
+    """What judges the rows of a block, if this is the one whose rows are judged; its ledger is created on the way."""
+    judged, tolerance = analyzed.judged, analyzed.emission.tolerance
+    if judged is None or judged.index != index or tolerance is None:
+        return None
+    ledger = relations.create(tx, f"_sw_{runtime.attempt()}", Definition(RelationKind.LEDGER), analyzed.ledger)
+    return Judge(judged.timing.column, judged.timing.transfer, tolerance, ledger.id)
+
+
+def _doubts(known: Definitions, name: str, analyzed: Analyzed) -> list[str]:
+    """What a user may not have meant by the times of a view."""
+    found = []
+    own = analyzed.timings[-1]
+    for each in analyzed.inputs:
+        parent = known.by_id[each.relation]
+        if not parent.is_maintained:
+            continue
+        allows, tolerance = parent.view.emission.lateness, analyzed.emission.tolerance
+        if allows is not None and tolerance is not None and tolerance < allows:
+            found.append(
+                f'"{name}" allows less lateness than "{parent.name}": corrections that come later reach "{parent.name}"'
+                f' alone, and are kept in "{name}$late"'
+            )
+        inner = parent.view.transfer if parent.view.live is None else known.by_id[parent.view.live].view.transfer
+        if own is not None and inner is not None and inner.is_window and not inner.nests(own.transfer):
+            found.append(
+                f'the windows of "{name}" do not nest in those of "{parent.name}": a window of "{parent.name}" that'
+                f" reaches into two of them counts whole in the one that it starts in"
+            )
+    return found
 
 
 def _create_state(tx: Transaction, runtime: Runtime, block: Block) -> RelationId | None:
@@ -381,6 +448,7 @@ def _replace(
         relations.drop(tx, part.id, now)
     relations.redefine(tx, existing.id, _definition(tx, runtime, statement, analyzed))
     relations.set_columns(tx, existing.id, analyzed.columns)
+    watermarks.forget(tx, [existing.id])
     records = views.get_all(tx)
     for id_ in (existing.id, *_waiting(known, records, [existing.id])):
         record = records[id_]

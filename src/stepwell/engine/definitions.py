@@ -13,7 +13,7 @@ from stepwell.engine.runtime import Runtime
 from stepwell.graph import Registry
 from stepwell.plan.blocks import Block, Group, Partitioned, Whole, decode
 from stepwell.relations import Relation, RelationKind
-from stepwell.views import RelationId
+from stepwell.views import EmitMode, RelationId
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,37 @@ class Definitions:
                 found.add(id_)
         return frozenset(found)
 
+    @cached_property
+    def timed(self) -> dict[RelationId, list[RelationId]]:
+        """The relations that have a watermark, each with those of its parents that have one."""
+        found: dict[RelationId, list[RelationId]] = {}
+        for id_ in self.order.order():
+            relation = self.by_id[id_]
+            parents = [parent for parent in self.order.parents(id_) if parent in found]
+            declared = relation.definition.watermark is not None
+            if declared or (parents and relation.is_maintained and relation.view.transfer is not None):
+                found[id_] = parents
+        return found
+
+    @cached_property
+    def periodic(self) -> frozenset[RelationId]:
+        """The views that emit by the clock."""
+        return frozenset(
+            id_
+            for id_, each in self.by_id.items()
+            if each.definition.view is not None and each.view.emission.mode == EmitMode.PERIODICALLY
+        )
+
+    @cached_property
+    def idling(self) -> dict[RelationId, int]:
+        """The tables that have no say when nothing comes for so long."""
+        rules = {id_: each.definition.watermark for id_, each in self.by_id.items()}
+        return {id_: rule.idle_timeout for id_, rule in rules.items() if rule is not None and rule.idle_timeout}
+
+    def ledger_of(self, view: Relation) -> Relation | None:
+        """The relation that holds what came too late for a view."""
+        return None if view.view.judge is None else self.by_id[view.view.judge.ledger]
+
     def state_of(self, view: Relation) -> Relation | None:
         """The relation that holds a view's partial results."""
         return None if view.view.state is None else self.by_id[view.view.state]
@@ -56,7 +87,8 @@ class Definitions:
         """The hidden relations of a view, those that read others first."""
         found = [self.by_id[id_] for id_ in reversed(view.view.blocks)]
         states = [self.by_id[each.view.state] for each in (view, *found) if each.view.state is not None]
-        return [*found, *states]
+        ledgers = [self.by_id[each.view.judge.ledger] for each in (view, *found) if each.view.judge is not None]
+        return [*found, *states, *ledgers]
 
 
 def load(runtime: Runtime) -> Definitions:

@@ -10,7 +10,7 @@ from stepwell.engine.definitions import Definitions, load
 from stepwell.engine.lineage import paths
 from stepwell.engine.queries import plain_name
 from stepwell.engine.runtime import Runtime
-from stepwell.engine.system import SYSTEM_NAMESPACE, read_system_table
+from stepwell.engine.system import SYSTEM_NAMESPACE, SYSTEM_TABLES, read_system_table
 from stepwell.engine.verify import Verdict
 from stepwell.engine.workspace import Workspace
 from stepwell.epochs import Epoch
@@ -32,6 +32,7 @@ from stepwell.sql.statements import (
     ShowLineage,
     ShowTables,
     ShowViews,
+    ShowWatermarks,
     Slice,
 )
 from stepwell.types import quote
@@ -51,6 +52,10 @@ def inspect(runtime: Runtime, body: Inspection) -> Rows:
             return _describe(runtime, name)
         case ShowViews():
             return _show_views(runtime)
+        case ShowWatermarks():
+            table = SYSTEM_TABLES["watermarks"]
+            with runtime.catalog.read() as tx:
+                return Rows([column.name for column in table.columns], table.read(tx, runtime))
         case ShowDependencies(name):
             with runtime.catalog.read() as tx:
                 relation = relation_called(tx, name)

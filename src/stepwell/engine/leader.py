@@ -18,6 +18,7 @@ from stepwell.engine import compaction
 from stepwell.engine.barrier import recover, run_barrier
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.vacuum import vacuum
+from stepwell.engine.watermarks import is_timer_due, request_emission
 from stepwell.epochs import Epoch
 from stepwell.errors import CancelledError, FencedError, StepwellError, WarehouseError
 from stepwell.views import RelationId
@@ -105,11 +106,14 @@ class Leader:
                 ) from failure
 
     def flush(self) -> None:
-        """Close the open epoch if anything waits in it, and wait until all of it can be read."""
+        """Close the open epoch if anything waits in it, show what is due, and wait until all of it can be read."""
+        emits = request_emission(self._runtime)
         with self._runtime.catalog.read() as tx:
             at = control.look(tx)
             pending = barriers.has_input(tx)
         self.wait_readable(at.open_epoch if pending else Epoch(at.open_epoch - 1))
+        if emits is not None:
+            self.wait_readable(emits)
 
     def interval_changed(self) -> None:
         """Look at the barrier interval again; with one, the loop must run even while nobody waits."""
@@ -218,7 +222,9 @@ class Leader:
         with self._runtime.catalog.read() as tx:
             if barriers.has_requests(tx):
                 return True
-            return due is not None and time.monotonic() >= due and barriers.has_input(tx)
+            if due is not None and time.monotonic() >= due and barriers.has_input(tx):
+                return True
+        return is_timer_due(self._runtime)
 
     def _run(self, term: int) -> None:
         epoch, changed = run_barrier(self._runtime, term)

@@ -22,9 +22,12 @@ from stepwell.catalog import barriers, views
 from stepwell.engine import cutting
 from stepwell.engine.cutting import Cutter
 from stepwell.engine.definitions import Definitions, load
+from stepwell.engine.emission import emission_of
 from stepwell.engine.failures import LOST_SPARK, is_too_large, translated
+from stepwell.engine.lateness import LEDGER, Lateness
 from stepwell.engine.runtime import WORKERS, Runtime
 from stepwell.engine.staging import SMALL_BYTES, write_frame
+from stepwell.engine.watermarks import Marks, advance
 from stepwell.engine.workers import run_in_order
 from stepwell.engine.workspace import KEPT, OWN, Workspace
 from stepwell.epochs import Epoch
@@ -33,11 +36,14 @@ from stepwell.failpoints import failpoint
 from stepwell.files import DIFF, ROW_ID, ROW_VERSION, DataFile, NewFile, Store, total
 from stepwell.functions import unlike
 from stepwell.plan.aggregates import REFOLD
-from stepwell.plan.blocks import Block, Group, Partitioned, Select, Whole
+from stepwell.plan.blocks import Block, Group, Partitioned, Rows, Select, Whole
 from stepwell.plan.costs import Cost, Costs
 from stepwell.plan.fingerprints import fingerprint
 from stepwell.plan.groups import IN_ROWS, IN_STATE, STATE_VERSION, Folding, direct, folding_of, grouped_rows
+from stepwell.plan.lateness import SIGN
 from stepwell.plan.render import (
+    NO_CUTS,
+    Cuts,
     Mode,
     delta_sql,
     difference,
@@ -49,12 +55,13 @@ from stepwell.plan.render import (
     typed,
     versioned,
 )
-from stepwell.plan.steps import Change, Rule, Step, plan_step
+from stepwell.plan.steps import ANEW, Change, Rule, Step, plan_step
 from stepwell.plan.wording import users_words
 from stepwell.relations import Column, Relation
 from stepwell.storage import write_batch
 from stepwell.types import DOUBLE, FLOAT, STRING, DataType, literal, parse_type, quote
-from stepwell.views import UNBUILT, Outcome, Refresh, RelationId, ViewRecord, ViewState, held
+from stepwell.views import UNBUILT, EmitMode, Outcome, Refresh, RelationId, ViewRecord, ViewState, held
+from stepwell.watermarks import NEVER, LateCount, MarkRecord
 
 REPAIR = "repair"
 """The reason of a view that is to be written anew, whatever is stored."""
@@ -77,6 +84,9 @@ class Maintained:
     outcomes: list[Outcome] = field(default_factory=list)
     replaced: set[RelationId] = field(default_factory=set)
     """The relations whose new files stand for all that was there before."""
+    marks: list[MarkRecord] = field(default_factory=list)
+    late: list[LateCount] = field(default_factory=list)
+    emitted: dict[RelationId, Epoch] = field(default_factory=dict)
 
     def add(self, done: Refreshed) -> None:
         for relation, new in done.files.items():
@@ -84,6 +94,9 @@ class Maintained:
         self.refreshes.extend([done.refresh] if done.refresh else [])
         self.outcomes.append(done.outcome)
         self.replaced |= done.replaced
+        self.late.extend([done.late] if done.late else [])
+        if done.emitted is not None:
+            self.emitted[RelationId(done.outcome.was.relation)] = done.emitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +107,9 @@ class Refreshed:
     refresh: Refresh | None
     outcome: Outcome
     replaced: frozenset[RelationId] = frozenset()
+    late: LateCount | None = None
+    emitted: Epoch | None = None
+    """The epoch, if the view emits by the clock and shows all that is known of it now."""
 
 
 def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequence[DataFile]]) -> Maintained:
@@ -110,12 +126,15 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
         for id_, record in records.items()
         if record.state == ViewState.RUNNING and record.reflects < 0 and _exists(definitions, id_, epoch)
     ]
+    stopped = {id_: record.reason for id_, record in records.items() if record.state != ViewState.RUNNING}
+    marks = advance(runtime, definitions, deltas, frozenset(stopped))
     moved = [id_ for id_ in deltas if id_ in definitions.order]
+    waiting += [id_ for id_, each in definitions.by_id.items() if _emits(each, marks) and id_ not in stopped]
     affected = {*waiting, *definitions.order.downstream([*moved, *waiting])}
-    if not affected:
+    result.marks = marks.settled((), {})
+    if not affected and not any(marks.moves(id_) for id_ in definitions.timed):
         return result
     workspace = Workspace(runtime, definitions.by_id, Epoch(epoch - 1), deltas)
-    stopped = {id_: record.reason for id_, record in records.items() if record.state != ViewState.RUNNING}
     chosen = [
         id_
         for id_ in definitions.order.in_order(affected)
@@ -140,7 +159,7 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
         def work(worker: int) -> Refreshed | None:
             with runtime.doing(f'maintaining view "{view.name}"'), translated():
                 _require_functions(runtime, view)
-                return _refresh(workspace.beside(worker), definitions, view, records[id_], epoch)
+                return _refresh(workspace.beside(worker), definitions, view, records[id_], epoch, marks)
 
         return work
 
@@ -169,7 +188,17 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
     parents = {id_: definitions.order.parents(id_) for id_ in chosen}
     priorities = {id_: definitions.by_id[id_].view.priority for id_ in chosen}
     run_in_order(runtime.workers, WORKERS, chosen, parents, priorities, begin, end)
+    running = [id_ for id_ in (*definitions.timed, *definitions.periodic) if id_ in records and id_ not in stopped]
+    result.marks = marks.settled(dict.fromkeys(running), result.emitted)
     return result
+
+
+def _emits(view: Relation, marks: Marks) -> bool:
+    """Whether a view that shows less than is known of it may have more to show, whatever its parents do."""
+    if view.definition.view is None or view.view.live is None:
+        return False
+    is_due = view.view.emission.mode == EmitMode.PERIODICALLY and marks.is_due(view)
+    return marks.moves(view.id) or is_due
 
 
 def _exists(definitions: Definitions, id_: RelationId, epoch: Epoch) -> bool:
@@ -210,7 +239,7 @@ def _require_functions(runtime: Runtime, view: Relation) -> None:
 
 
 def _refresh(
-    workspace: Workspace, definitions: Definitions, view: Relation, record: ViewRecord, epoch: Epoch
+    workspace: Workspace, definitions: Definitions, view: Relation, record: ViewRecord, epoch: Epoch, marks: Marks
 ) -> Refreshed | None:
     started, started_at = time.perf_counter(), workspace.runtime.clock.now()
     block = definitions.blocks[view.id]
@@ -226,18 +255,34 @@ def _refresh(
         step = Step(Rule.BUILD, "repair" if repair else None)
     elif record.reflects < 0 and not resumed:
         step = Step(Rule.RECOMPUTE, "it was stopped or replaced", apart=True)
-    elif not changed:
+    elif not changed and view.view.live is None:
         return Refreshed({}, None, outcome) if resumed else None
     else:
         rows_there = sum(workspace.after(id_).count for id_ in inputs)
         changes: dict[int, Change] = {id_: workspace.change(id_) for id_ in changed}
         expected = costs.expect(sum(change.rows for change in changes.values()), rows_there)
         step = plan_step(block, view.view.policy, changes, expected)
+    emitting = None
+    if view.view.live is not None:
+        emitting = emission_of(workspace, definitions, view, marks, step.rule)
+        if emitting is None:
+            return Refreshed({}, None, outcome) if resumed else None
+        workspace, step = emitting.workspace, Step(step.rule if step.rule in ANEW else Rule.EMIT, emitting.why)
     tracker = workspace.runtime.spark.begin_group(f"stepwell-{epoch}-{view.id}", f"{step.rule.value}: {view.name}")
     state = definitions.state_of(view)
     replaced = ({view.id} | ({state.id} if state else set())) if repair else set()
+    ledger, anew = definitions.ledger_of(view), step.rule in ANEW and not repair and bool(record.reflects < 0)
+    if ledger is not None and anew:
+        replaced.add(ledger.id)  # what was late is no longer known, so all that is there counts
     workspace.forget(replaced)
-    made = Refresher(workspace, view, state, block, frozenset(changed), definitions.sources).run(step)
+    refresher = Refresher(workspace, view, state, block, frozenset(changed), definitions.sources)
+    count = None
+    made: dict[RelationId, list[NewFile]] = {}
+    if ledger is not None:
+        incoming = NEVER if anew else marks.record(view.id).incoming
+        made[ledger.id] = refresher.judge(ledger, incoming, definitions.by_id, epoch)
+        count = refresher.late_count(epoch)
+    made.update(refresher.run(step) if emitting is None else refresher.emit(emitting.text, step))
     rows_there = sum(workspace.after(id_).count for id_ in inputs)
     counts = total(made.get(view.id, []))
     refresh = Refresh(
@@ -256,7 +301,8 @@ def _refresh(
         step.expected.recompute if step.rule == Rule.RECOMPUTE else step.expected.update,
         step.expected.recompute,
     )
-    return Refreshed(made, refresh, outcome, frozenset(replaced))
+    emitted = epoch if emitting is not None and emitting.shows_all else None
+    return Refreshed(made, refresh, outcome, frozenset(replaced), count, emitted)
 
 
 class Refresher:
@@ -283,6 +329,8 @@ class Refresher:
         self._keys: str | None = None
         self._touched: pa.Table | None = None
         self._cutter = Cutter(workspace, view, changed)
+        self._late: Lateness | None = None
+        self._late_rows = (0, 0)
         self._folding: Folding | None = folding_of(block) if isinstance(block, Group) else None
 
     def run(self, step: Step) -> dict[RelationId, list[NewFile]]:
@@ -292,6 +340,52 @@ class Refresher:
         text, fresh = self._text(step)
         frame = self._sql(text)
         return {self._view.id: self._write(self._view, frame, step, fresh=fresh)}
+
+    def emit(self, text: str, step: Step) -> dict[RelationId, list[NewFile]]:
+        """The files of what a view shows of all that is known of it."""
+        return {self._view.id: self._write(self._view, self._sql(text), step, fresh=step.rule == Rule.BUILD)}
+
+    # -- what comes too late ------------------------------------------------------------------------------------------
+
+    def judge(
+        self, ledger: Relation, incoming: int, inputs: Mapping[RelationId, Relation], epoch: Epoch
+    ) -> list[NewFile]:
+        """Keep the rows of the change out that come too late; the files of the ledger that takes them up."""
+        assert self._view.view.judge is not None
+        late = Lateness(
+            self._workspace, self._view, self._view.view.judge, ledger, self._block, self._changed, incoming, inputs
+        )
+        self._late = late
+        if not late.is_possible:
+            return []
+        frame = self._sql(late.entries(epoch))
+        batch = self._small(frame)
+        if batch is None:
+            made = write_frame(self._runtime, ledger, Store.ROWS, frame, signed=False)
+            late.remember(frame)
+            came = frame.where(f"{SIGN} > 0").count()
+            self._late_rows = came, frame.count() - came
+            return made
+        if not batch.num_rows:
+            return []
+        late.remember(batch)
+        came = sum(sign > 0 for sign in batch.column(SIGN).to_pylist())
+        self._late_rows = came, batch.num_rows - came
+        return self._write_batch(ledger, batch, fresh=None)
+
+    def late_count(self, epoch: Epoch) -> LateCount | None:
+        """How many rows of the change came too late."""
+        return LateCount(self._view.id, epoch, *self._late_rows) if any(self._late_rows) else None
+
+    def _delta(self, rows: Rows) -> str:
+        """What has come and gone, as far as it counts."""
+        text = rows_sql(rows, Mode.DELTA, self._changed, self._cutter.cuts)
+        return self._late.kept(text) if self._late is not None else text
+
+    def _there(self, rows: Rows, mode: Mode, cuts: Cuts = NO_CUTS) -> str:
+        """The rows before the epoch or after it, as far as they count."""
+        text = rows_sql(rows, mode, self._changed, cuts)
+        return self._late.counted(text, mode) if self._late is not None else text
 
     # -- the text of a change -----------------------------------------------------------------------------------------
 
@@ -315,7 +409,7 @@ class Refresher:
             and all(file.store == Store.ROWS for id_ in self._changed for file in self._workspace.delta(id_))
         )
         self._cutter.cut_change(block)
-        return delta_sql(block, columns, self._changed, self._cutter.cuts, fresh=fresh), fresh
+        return delta_sql(columns, self._delta(block), fresh=fresh), fresh
 
     def whole(self, mode: Mode = Mode.AFTER) -> str:
         """All rows of the view as its query gives them, with their identities and versions."""
@@ -324,13 +418,13 @@ class Refresher:
             case Whole(text):
                 return versioned(columns, by_value(self._view, text))
             case Group():
-                rows = grouped_rows(block, rows_sql(block.rows, mode, self._changed), signed=False)
+                rows = grouped_rows(block, self._there(block.rows, mode), signed=False)
                 return versioned(columns, direct(block, rows, columns))
             case Partitioned():
-                text = partitioned_sql(block, mode, self._changed, moved=None)
+                text = partitioned_sql(block, self._there(block.rows, mode), moved=None)
                 return versioned(columns, typed(columns, text, ROW_ID))
             case _:
-                return versioned(columns, typed(columns, rows_sql(block, mode, self._changed), ROW_ID))
+                return versioned(columns, typed(columns, self._there(block, mode), ROW_ID))
 
     def _touched_groups(self, group: Group) -> str:
         """Groups without a state: as they are now, less as they are stored."""
@@ -347,7 +441,7 @@ class Refresher:
         """The rows of the partitions that a change has touched, as they were or as they are."""
         keys, columns = self._keys_touched(block), self._view.columns
         self._cut_to_keys(block, Mode.AFTER, Mode.BEFORE)
-        text = partitioned_sql(block, mode, self._changed, self._cutter.cuts, moved=keys)
+        text = partitioned_sql(block, self._there(block.rows, mode, self._cutter.cuts), moved=keys)
         return versioned(columns, typed(columns, text, ROW_ID))
 
     def _keys_touched(self, block: Group | Partitioned) -> str:
@@ -355,7 +449,7 @@ class Refresher:
         if self._keys is not None:
             return self._keys
         self._cutter.cut_change(block.rows)
-        rows = rows_sql(block.rows, Mode.DELTA, self._changed, self._cutter.cuts)
+        rows = self._delta(block.rows)
         rows = grouped_rows(block, rows, signed=True) if isinstance(block, Group) else rows
         text = f"SELECT DISTINCT {', '.join(keys_of(block))} FROM ({rows})"
         if self._is_large() and (batch := self._small(self._sql(text))) is not None:
@@ -382,8 +476,7 @@ class Refresher:
         """The rows that are there now of every group that a change has touched."""
         keys = self._keys_touched(group) if group.keys else ""
         self._cut_to_keys(group, Mode.AFTER)
-        text = rows_sql(group.rows, Mode.AFTER, self._changed, self._cutter.cuts)
-        rows = grouped_rows(group, text, signed=False)
+        rows = grouped_rows(group, self._there(group.rows, Mode.AFTER, self._cutter.cuts), signed=False)
         if not group.keys:
             return rows
         return f"SELECT r.* FROM ({rows}) AS r LEFT SEMI JOIN ({keys}) AS k ON {same_keys(group, 'r', 'k')}"
@@ -413,14 +506,13 @@ class Refresher:
         match step.rule:
             case Rule.FOLD:
                 self._cutter.cut_change(group.rows)
-                text = rows_sql(group.rows, Mode.DELTA, self._changed, self._cutter.cuts)
-                rows = grouped_rows(group, text, signed=True)
+                rows = grouped_rows(group, self._delta(group.rows), signed=True)
                 pairs = folding.merged(self._bounded(folding, folding.partial(rows, careful=False), step), KEPT)
             case Rule.TOUCHED_GROUPS:
                 touched = self._keys_touched(group) if group.keys else "SELECT 1"
                 pairs = folding.replaced(folding.partial(self._rows_touched(group), careful=careful), KEPT, touched)
             case _:
-                rows = grouped_rows(group, rows_sql(group.rows, Mode.AFTER, self._changed), signed=False)
+                rows = grouped_rows(group, self._there(group.rows, Mode.AFTER), signed=False)
                 pairs = folding.replaced(folding.partial(rows, careful=careful), KEPT, None)
         return folding.finished(pairs, self._view.columns, checked=not careful)
 
@@ -471,6 +563,9 @@ class Refresher:
         if self._state is not None:
             state = self._state
             others.append((KEPT, lambda: self._workspace.stored(state, self._bounds)))
+        if self._late is not None:
+            ledger = self._late.ledger
+            others.append((LEDGER, lambda: self._workspace.stored(ledger)))
         return self._workspace.run(text, self._view, *others)
 
     def _is_new(self, relation: Relation) -> bool:
@@ -501,12 +596,13 @@ class Refresher:
                 raise
             return None
 
-    def _write_batch(self, relation: Relation, batch: pa.Table, *, fresh: bool) -> list[NewFile]:
+    def _write_batch(self, relation: Relation, batch: pa.Table, *, fresh: bool | None) -> list[NewFile]:
+        """The file of a small change; one that is `fresh` is nothing but new rows, None that they have no sign."""
         if not batch.num_rows:
             return []
-        store = Store.CHANGES
+        store = Store.CHANGES if fresh is False else Store.ROWS
         if fresh:
-            batch, store = batch.drop_columns([DIFF]), Store.ROWS
+            batch = batch.drop_columns([DIFF])
         path = f"{self._runtime.attempt()}.parquet"
         return [write_batch(self._runtime.warehouse, relation, store, path, batch)]
 

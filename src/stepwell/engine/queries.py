@@ -15,7 +15,8 @@ from stepwell.engine.stopped import stopped
 from stepwell.engine.system import SYSTEM_NAMESPACE, system_frame
 from stepwell.epochs import Epoch
 from stepwell.errors import Place, SqlSyntaxError, StepwellError, UndefinedTableError, UnsupportedError, warn
-from stepwell.files import DIFF, EPOCH
+from stepwell.files import DIFF, EPOCH, HIDDEN_PREFIX
+from stepwell.plan.lateness import AT, SIGN
 from stepwell.relations import Relation, RelationKind
 from stepwell.sql import QUERY, AsOf, Composition, Reference, find_references, window_calls
 from stepwell.sql.statements import Name, Slice
@@ -99,11 +100,34 @@ class Binding:
                 raise UnsupportedError(f'view "{relation.name}" has no changes of its own')
             frame = snapshot.changes(relation, reference.changes.after, reference.changes.upto)
             return frame.select(*(quote(column.name) for column in relation.columns), DIFF, EPOCH)
+        if "$" in relation_name:
+            return self._face(reference, relation_name)
         epoch = self._epoch(reference.as_of) if reference.as_of else None
         relation = snapshot.relation(relation_name) if epoch is None else snapshot.relation_at(relation_name, epoch)
         if relation.kind == RelationKind.VIEW:
             return self._plain_view(relation, epoch)
         return self._stored(relation, epoch, [column.name for column in relation.columns])
+
+    def _face(self, reference: Reference, name: str) -> DataFrame:
+        """`view$late`: the changes that came too late for a view, with their signs and epochs."""
+        base, _, face = name.rpartition("$")
+        relation = self._snapshot.relation(base)
+        if face.lower() != "late" or reference.as_of:
+            hint = f"There is {base}$late." if face.lower() != "late" else "It says in _epoch when each row came."
+            raise UndefinedTableError(f'{relation.kind} "{base}" has no face "{face}"', hint=hint)
+        judge = None
+        if relation.definition.view is not None:
+            parts = [self._snapshot.relation_numbered(id_) for id_ in relation.view.blocks]
+            judge = next((each.view.judge for each in (relation, *parts) if each.view.judge), None)
+        if judge is None:
+            raise UndefinedTableError(
+                f'nothing comes too late for {relation.kind} "{base}"',
+                hint="Only a view with EMIT AFTER WATERMARK or ALLOW LATENESS has late rows.",
+            )
+        ledger = self._snapshot.relation_numbered(judge.ledger)
+        shown = [quote(column.name) for column in ledger.columns if not column.name.startswith(HIDDEN_PREFIX)]
+        rows = self._snapshot.rows(ledger, self._snapshot.content(ledger, None))
+        return rows.selectExpr(*shown, f"{SIGN} AS {DIFF}", f"{AT} AS {EPOCH}")
 
     def _stored(self, relation: Relation, epoch: Epoch | None, columns: Sequence[str]) -> DataFrame:
         if epoch is None and (said := stopped(self._runtime, relation)):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from stepwell.catalog import Transaction, barriers, control, files, loads, relations, views
+from stepwell.catalog import Transaction, barriers, control, files, loads, relations, views, watermarks
 from stepwell.durations import format_duration
 from stepwell.engine.definitions import load_in
 from stepwell.engine.lineage import parents_of_column
@@ -21,6 +21,8 @@ from stepwell.rows import Rows
 from stepwell.sql.statements import Name, Slice
 from stepwell.storage.types import spark_schema
 from stepwell.types import BIGINT, BOOLEAN, STRING, TIMESTAMP
+from stepwell.views import RelationId
+from stepwell.watermarks import NEVER, MarkRecord, written
 
 SYSTEM_NAMESPACE = "stepwell"
 
@@ -205,6 +207,41 @@ def _loads(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
     ]
 
 
+def _watermarks(tx: Transaction, runtime: Runtime) -> list[tuple[Value, ...]]:
+    known, records = load_in(runtime, tx), watermarks.get_all(tx)
+    found: list[tuple[Value, ...]] = []
+    for id_ in known.timed:
+        relation = known.by_id[id_]
+        if relation.is_hidden:
+            continue
+        record = records.get(id_) or MarkRecord(id_)
+        time = relation.time_column
+        integer = time is not None and is_integer_time(relation.column(time).type)
+        found.append(
+            (
+                relation.name,
+                relation.kind.value,
+                time,
+                written(record.mark, integer=integer),
+                None if record.mark == NEVER else record.mark,
+                record.idle,
+                record.rows_ahead,
+                record.null_times,
+            )
+        )
+    return found
+
+
+def _late_rows(tx: Transaction, runtime: Runtime) -> list[tuple[Value, ...]]:
+    known = load_in(runtime, tx).by_id
+    owners = {block: each.name for each in known.values() if each.definition.view for block in each.view.blocks}
+    return [
+        (owners.get(id_) or known[id_].name, each.epoch, each.inserted, each.retracted)
+        for each in watermarks.late_counts(tx)
+        if (id_ := RelationId(each.relation)) in known
+    ]
+
+
 def _instant(microseconds: int | None) -> datetime.datetime | None:
     if microseconds is None:
         return None
@@ -290,6 +327,28 @@ SYSTEM_TABLES = {
             Column("loaded_at", TIMESTAMP),
         ),
         _loads,
+    ),
+    "watermarks": SystemTable(
+        (
+            Column("name", STRING),
+            Column("kind", STRING),
+            Column("time_column", STRING),
+            Column("watermark", STRING),
+            Column("mark", BIGINT),
+            Column("idle", BOOLEAN),
+            Column("rows_ahead", BIGINT),
+            Column("null_times", BIGINT),
+        ),
+        _watermarks,
+    ),
+    "late_rows": SystemTable(
+        (
+            Column("name", STRING),
+            Column("epoch", BIGINT),
+            Column("rows_inserted", BIGINT),
+            Column("rows_retracted", BIGINT),
+        ),
+        _late_rows,
     ),
     "epochs": SystemTable(
         (

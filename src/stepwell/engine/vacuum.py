@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepwell.catalog import barriers, control, files, pins, relations, views, writes
+from stepwell.catalog import barriers, control, files, pins, relations, views, watermarks, writes
 from stepwell.engine.runtime import Runtime
 from stepwell.failpoints import failpoint
 from stepwell.files import Store
@@ -40,6 +40,7 @@ def vacuum(runtime: Runtime, retention: int, *, lazy_readers: int = LAZY_READERS
         files.forget(tx, [file.id for file in gone])
         relations.forget(tx, dropped)
         views.forget(tx, dropped)
+        watermarks.forget(tx, dropped)
         writes.forget_before(tx, now - LAZY_READERS)
     failpoint("vacuum.forgotten")
     for file in gone:

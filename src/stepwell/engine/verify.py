@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from stepwell.catalog import views
+from pyspark.sql import DataFrame
+
+from stepwell.catalog import views, watermarks
 from stepwell.engine.definitions import Definitions, load, load_in
+from stepwell.engine.emission import shown_now
 from stepwell.engine.failures import translated
+from stepwell.engine.lateness import LEDGER
 from stepwell.engine.maintenance import REPAIR, Refresher, by_value
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.workspace import OWN, Workspace
 from stepwell.epochs import Epoch
 from stepwell.errors import StepwellError
-from stepwell.files import DIFF
+from stepwell.files import DIFF, ROW_ID
 from stepwell.plan.blocks import Block, Group, Partitioned, Whole
+from stepwell.plan.emission import shown
 from stepwell.plan.render import difference
 from stepwell.relations import Relation
 from stepwell.types import DOUBLE, FLOAT, parse_type, quote
-from stepwell.views import Input, RelationId, ViewState, stale
+from stepwell.views import EmitMode, Input, RelationId, ViewState, stale
+from stepwell.watermarks import NEVER
 
 SAMPLE = 5
+PENDING = "_sw_pending"
 
 _EXACT = {"count", "count_if", "min", "max", "bool_and", "bool_or", "logical_and", "logical_or", "every", "some", "any"}
 _BY_STATE = _EXACT | {"sum", "avg", "mean", "first", "last", "any_value", "min_by", "max_by", "arg_min", "arg_max",
@@ -52,7 +60,8 @@ def verify(runtime: Runtime, view: Relation) -> Verdict:
     epoch = Epoch(record.reflects)
     with runtime.analyzing, translated():
         blocks = [definitions.by_id[id_] for id_ in view.view.blocks]
-        if not blocks or _is_plain(definitions, [view, *blocks]):
+        in_parts = view.view.live is not None or any(each.view.judge for each in (view, *blocks))
+        if not in_parts and (not blocks or _is_plain(definitions, [view, *blocks])):
             return _compare(runtime, definitions, view, epoch)
         verdicts = [_compare(runtime, definitions, each, epoch) for each in (*blocks, view)]
     last = verdicts[-1]
@@ -81,7 +90,13 @@ def _compare(runtime: Runtime, definitions: Definitions, view: Relation, epoch: 
     workspace = Workspace(runtime, definitions.by_id, epoch, {}, runtime.spark.session)
     block = definitions.blocks[view.id]
     rounded = _is_rounded(block)
-    if view.view.bound and _is_plain(definitions, [view, *(definitions.by_id[id_] for id_ in view.view.blocks)]):
+    own: list[tuple[str, Callable[[], DataFrame]]] = [(OWN, lambda: workspace.stored(view))]
+    judged = view.view.live is not None or definitions.ledger_of(view) is not None
+    if (
+        not judged
+        and view.view.bound
+        and _is_plain(definitions, [view, *(definitions.by_id[id_] for id_ in view.view.blocks)])
+    ):
         text = view.view.bound
         reader = dataclasses.replace(
             view,
@@ -91,11 +106,17 @@ def _compare(runtime: Runtime, definitions: Definitions, view: Relation, epoch: 
         )
     else:
         names = ", ".join(quote(column.name) for column in view.columns)
-        whole = Refresher(workspace, view, definitions.state_of(view), block, frozenset()).whole()
+        refresher = Refresher(workspace, view, definitions.state_of(view), block, frozenset())
+        ledger = definitions.ledger_of(view)
+        if ledger is not None:
+            refresher.judge(ledger, NEVER, definitions.by_id, epoch)
+            own.append((LEDGER, lambda: workspace.stored(ledger)))
+        whole = refresher.whole() if view.view.live is None else _shown(runtime, view, workspace)
         text, reader = f"SELECT {names} FROM ({whole})", view
     stored = f"SELECT {', '.join(quote(column.name) for column in view.columns)} FROM {OWN}"
+    if view.view.emission.mode == EmitMode.PERIODICALLY:
+        text, stored = _not_pending(runtime, view, workspace, own)
     new, old = by_value(view, text, rounded=rounded), by_value(view, stored, rounded=rounded)
-    own = [(OWN, lambda: workspace.stored(view))]
     found = workspace.run(difference(view.columns, new, old), reader, *own).persist()
     try:
         counts = found.selectExpr(f"count_if({DIFF} > 0) AS missing", f"count_if({DIFF} < 0) AS unexpected").first()
@@ -105,6 +126,32 @@ def _compare(runtime: Runtime, definitions: Definitions, view: Relation, epoch: 
     finally:
         found.unpersist()
     return Verdict(epoch, workspace.before(view.id).count, counts[0], counts[1], tuple(tuple(row) for row in sample))
+
+
+def _shown(runtime: Runtime, view: Relation, workspace: Workspace) -> str:
+    """All that a view shows by the watermark that it stands at."""
+    with runtime.catalog.read() as tx:
+        record = watermarks.get_all(tx).get(view.id)
+    return shown_now(view, record.mark if record else NEVER)
+
+
+def _not_pending(
+    runtime: Runtime, view: Relation, workspace: Workspace, own: list[tuple[str, Callable[[], DataFrame]]]
+) -> tuple[str, str]:
+    """What is known of a view and what it shows, but for what has changed since it last showed everything."""
+    assert view.view.live is not None
+    live = view.view.live
+    with runtime.catalog.read() as tx:
+        record = watermarks.get_all(tx).get(view.id)
+    since = Epoch(record.emitted_epoch or 0) if record else Epoch(0)
+    missed = workspace.since(since, [live])
+    names = ", ".join(quote(column.name) for column in view.columns)
+    known, stored = f"SELECT * FROM ({shown(view.columns, live)})", f"SELECT * FROM {OWN}"
+    if missed.delta(live):
+        own.append((PENDING, lambda: missed.changes(live).select(ROW_ID).distinct()))
+        but = f" LEFT ANTI JOIN {PENDING} AS p ON r.{ROW_ID} = p.{ROW_ID}"
+        return f"SELECT {names} FROM ({known}) AS r{but}", f"SELECT {names} FROM ({stored}) AS r{but}"
+    return f"SELECT {names} FROM ({known})", f"SELECT {names} FROM ({stored})"
 
 
 def _base(definitions: Definitions, view: Relation) -> tuple[Input, ...]:

@@ -139,6 +139,10 @@ class Workspace:
         rows = scan_content(self.session, self.runtime.warehouse, relation, content)
         return rows.where(bounds) if bounds else rows
 
+    def changes(self, relation: RelationId) -> DataFrame:
+        """What has come and gone of a relation."""
+        return self._changes(self._by_id[relation])
+
     def _changes(self, relation: Relation) -> DataFrame:
         """What has come and gone: in the epoch, or in all of them since the one that the view stands at."""
         session, warehouse, missed = self.session, self.runtime.warehouse, self._missed.get(relation.id)

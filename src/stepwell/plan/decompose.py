@@ -35,7 +35,7 @@ from stepwell.plan.sessions import sessions_by_start
 from stepwell.plan.sets import counted, grouping_sets, repeated
 from stepwell.plan.subqueries import ALIAS, SubqueryJoins, has_subquery
 from stepwell.plan.ties import origin_of, ties_of
-from stepwell.plan.times import is_time, time_of
+from stepwell.plan.times import is_time, timing_of, transfers_of
 from stepwell.plan.windows import Windows, has_window
 from stepwell.sql.structure import structure_of
 from stepwell.types import quote
@@ -137,9 +137,9 @@ class Decomposer:
         """The rows of a hidden block; one that is there twice is kept once."""
         if block not in self._hidden:
             self._hidden.append(block)
-            time = time_of(block, self._times)
-            if time is not None:
-                self._times[-len(self._hidden)] = time
+            timing = timing_of(block, self._times)
+            if timing is not None:
+                self._times[-len(self._hidden)] = timing.column
         source = Source(-1 - self._hidden.index(block), "_sw_h")
         return Select((source,), tuple(quote(name) for name in block.names), block.names)
 
@@ -320,10 +320,8 @@ class Decomposer:
         )
         if len(outputs) != len(names):
             raise Unsuited("its columns could not be counted")
-        buckets = [
-            index for index, key in enumerate(keys) if time is not None and _follows_from(key, time, sources, columns)
-        ]
-        time_key = buckets[0] if buckets else None
+        transfers = transfers_of(rows, self._times)[: len(keys)]
+        time_key = next((index for index, transfer in enumerate(transfers) if transfer is not None), None)
         return Group(rows, len(keys), (), tuple(grouping.aggregates), outputs, names, condition, time_key=time_key)
 
     def _time(self, sources: list[Source], columns: list[tuple[str, ...]]) -> exp.Column | None:
@@ -334,13 +332,6 @@ class Decomposer:
                 if is_time(probe, index, name, self._times):
                     return column(sources[index].alias, name)
         return None
-
-
-def _follows_from(key: exp.Expr, time: exp.Column, sources: list[Source], columns: list[tuple[str, ...]]) -> bool:
-    """Whether a key is made of the time column and nothing else."""
-    wanted = origin_of(time, sources, columns)
-    found = {origin_of(each, sources, columns) for each in key.find_all(exp.Column)}
-    return found == {wanted}
 
 
 def _plain_relation(rows: Rows) -> int | None:

@@ -224,11 +224,9 @@ def consolidated(columns: Sequence[Column], text: str) -> str:
     )
 
 
-def delta_sql(
-    rows: Rows, columns: Sequence[Column], changed: AbstractSet[int], cuts: Cuts = NO_CUTS, *, fresh: bool
-) -> str:
+def delta_sql(columns: Sequence[Column], delta: str, *, fresh: bool) -> str:
     """Δ of a view that is just rows; `fresh` says that it consists of rows that never were there before."""
-    text = versioned(columns, typed(columns, rows_sql(rows, Mode.DELTA, changed, cuts), ROW_ID, DIFF), DIFF)
+    text = versioned(columns, typed(columns, delta, ROW_ID, DIFF), DIFF)
     return text if fresh else consolidated(columns, text)
 
 
@@ -239,11 +237,8 @@ def difference(columns: Sequence[Column], new: str, old: str) -> str:
     return consolidated(columns, both)
 
 
-def partitioned_sql(
-    block: Partitioned, mode: Mode, changed: AbstractSet[int], cuts: Cuts = NO_CUTS, *, moved: str | None
-) -> str:
-    """The rows of a block with window functions, with `_sw_id`; if keys have `moved`, those of their partitions."""
-    rows = rows_sql(block.rows, mode, changed, cuts)
+def partitioned_sql(block: Partitioned, rows: str, *, moved: str | None) -> str:
+    """Rows with window functions over them, with `_sw_id`; if keys have `moved`, those of their partitions."""
     if moved is not None:
         rows = f"SELECT r.* FROM ({rows}) AS r LEFT SEMI JOIN ({moved}) AS k ON {same_keys(block, 'r', 'k')}"
     items = [f"{item} AS {quote(name)}" for item, name in zip(block.items, block.names, strict=True)]

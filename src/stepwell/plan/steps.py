@@ -25,6 +25,11 @@ class Rule(StrEnum):
     TOUCHED_PARTITIONS = "recompute the touched partitions"
     RECOMPUTE = "recompute and diff"
     BUILD = "build"
+    EMIT = "emit what is due"
+
+
+ANEW = (Rule.BUILD, Rule.RECOMPUTE)
+"""The rules that do not ask what has changed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from stepwell.sql.statements import (
     ShowLineage,
     ShowTables,
     ShowViews,
+    ShowWatermarks,
     Slice,
     Statement,
     Vacuum,
@@ -132,6 +133,8 @@ def _show(cursor: Cursor) -> Body:
         return ShowTables()
     if cursor.accept("MATERIALIZED", "VIEWS") or cursor.accept("VIEWS"):
         return ShowViews()
+    if cursor.accept("WATERMARKS"):
+        return ShowWatermarks()
     if cursor.accept("DEPENDENCIES", "FOR"):
         return ShowDependencies(cursor.name("a relation"))
     if cursor.accept("LINEAGE", "FOR"):
@@ -140,7 +143,7 @@ def _show(cursor: Cursor) -> Body:
     if cursor.accept("CREATE"):
         _skip_kind(cursor)
         return ShowCreate(cursor.name("a relation"))
-    raise cursor.unexpected("TABLES, MATERIALIZED VIEWS, DEPENDENCIES FOR, LINEAGE FOR or CREATE")
+    raise cursor.unexpected("TABLES, MATERIALIZED VIEWS, WATERMARKS, DEPENDENCIES FOR, LINEAGE FOR or CREATE")
 
 
 def _skip_kind(cursor: Cursor) -> None:

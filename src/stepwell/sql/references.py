@@ -52,6 +52,9 @@ _AS_OF = re.compile(
     r"\s+(?:FOR\s+)?(?:SYSTEM_)?(VERSION|TIMESTAMP|TIME)\s+AS\s+OF\s+(?:TIMESTAMP\s*)?(\d+|'[^']*'|\"[^\"]*\")",
     re.IGNORECASE,
 )
+_FACE = re.compile(r"(\w)\$([a-z])", re.IGNORECASE)
+_DOLLAR = "\u01c3"
+"""A letter to sqlglot, which takes no dollar for a part of a name."""
 _A_QUERY_INSIDE = re.compile(r"\b(select|from)\b", re.IGNORECASE)
 
 
@@ -63,7 +66,7 @@ def find_references(text: Slice, prefix: str = QUERY) -> list[Reference]:
     """The references in a query, in an expression that may hold subqueries, or in a FROM, in the order of the text."""
     if not _A_QUERY_INSIDE.search(prefix.removeprefix(EXPRESSION) + text.text):
         return []  # a thousand VALUES need no parser to see that they name nothing
-    tree = _parse(prefix + text.text)
+    tree = _parse(prefix + _FACE.sub(rf"\1{_DOLLAR}\2", text.text))
     if tree is None:
         return []
     base = text.start - len(prefix)
@@ -98,7 +101,7 @@ def _reference(table: exp.Table, text: Slice, base: int) -> Iterator[Reference]:
         until = match.end()
         kind = "version" if match.group(1).upper() == "VERSION" else "timestamp"
         as_of = AsOf(kind, match.group(2).strip("'\""), Place(text.source, match.start(1), until))
-    name = Name(tuple(part.name for part in parts), where)
+    name = Name(tuple(part.name.replace(_DOLLAR, "$") for part in parts), where)
     yield Reference(name, Slice(text.source, start, until), aliased, as_of)
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from stepwell.errors import Place
 from stepwell.loads import LoadOptions
 from stepwell.relations import Chunking, Column, WatermarkRule
-from stepwell.views import ViewOptions
+from stepwell.views import EmitMode, ViewOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,17 @@ class CreateTable:
 
 
 @dataclass(frozen=True, slots=True)
+class EmitClause:
+    """EMIT … and ALLOW LATENESS …, the latter as a whole number or as the words of an interval."""
+
+    mode: EmitMode | None = None
+    every: int = 0
+    lateness: tuple[int | None, str | None] | None = None
+    emit_slice: Slice | None = None
+    lateness_slice: Slice | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CreateView:
     """CREATE MATERIALIZED VIEW, or CREATE VIEW for a name of a query."""
 
@@ -86,6 +97,7 @@ class CreateView:
     or_replace: bool = False
     if_not_exists: bool = False
     options: ViewOptions = field(default_factory=ViewOptions)
+    emit: EmitClause = field(default_factory=lambda: EmitClause())
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +149,11 @@ class Verify:
 
 @dataclass(frozen=True, slots=True)
 class ShowViews:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ShowWatermarks:
     pass
 
 
@@ -317,8 +334,9 @@ class Vacuum:
 Dml = Insert | Update | Delete | Merge | Truncate
 Ddl = CreateTable | DropRelations | RenameTable | AddColumns | CreateView | AlterView
 Inspection = (
-    ShowTables | ShowCreate | Describe | ShowViews | ShowDependencies | ShowLineage | ExplainCreate | ExplainRefresh
-)
+    ShowTables | ShowCreate | Describe | ShowViews | ShowWatermarks | ShowDependencies | ShowLineage | ExplainCreate
+    | ExplainRefresh
+)  # fmt: skip
 Body = (
     Query | ExplainQuery | Dml | Copy | Ddl | Inspection | Verify | Begin | Commit | Rollback | Flush | SetOption
     | Optimize | Vacuum

@@ -6,6 +6,7 @@ from stepwell.durations import parse_duration
 from stepwell.errors import (
     DuplicateNameError,
     InvalidDefinitionError,
+    Place,
     ReservedNameError,
     SqlSyntaxError,
     StepwellError,
@@ -20,6 +21,7 @@ from stepwell.sql.tokens import Kind
 from stepwell.types import DOUBLE, FLOAT, Array, Map, Struct, parse_type
 
 _DAY = 86_400_000_000
+_LIMITS = ("idle_timeout", "max_future")
 
 
 def parse_create_table(cursor: Cursor) -> CreateTable:
@@ -46,7 +48,9 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
         if not cursor.accept(","):
             break
     cursor.expect(")")
+    limits = _parse_limits(cursor) if cursor.accept("WITH") else {}
     chunk = _parse_chunk(cursor) if cursor.accept("CHUNK", "BY") else None
+    limits = _parse_limits(cursor) if not limits and cursor.accept("WITH") else limits
     cursor.finish()
     if not columns:
         raise InvalidDefinitionError(f'table "{name}" needs a column', place=name.slice.place)
@@ -59,7 +63,14 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
     by_name = {column.name.lower(): column for column in columns}
     key = _resolve_key(keys[0], by_name) if keys else ()
     columns = [Column(each.name, each.type, nullable=each.nullable and each.name not in key) for each in columns]
-    rule = _resolve_watermark(watermark, by_name) if watermark else None
+    rule = _resolve_watermark(watermark, by_name, limits) if watermark else None
+    if limits and rule is None:
+        name_, (_, where) = next(iter(limits.items()))
+        raise InvalidDefinitionError(
+            f"{name_} is about a watermark, and the table has none",
+            place=where.place,
+            hint="Add WATERMARK FOR column AS column - INTERVAL '5 seconds' behind the columns.",
+        )
     chunking = _resolve_chunk(chunk, by_name) if chunk else _default_chunk(rule, by_name)
     return CreateTable(name, tuple(columns), key, rule, chunking, if_not_exists)
 
@@ -236,13 +247,58 @@ def _length(where: Slice, column: Column, number: int | None, duration: str | No
         raise error.at(where.place) from None
 
 
-def _resolve_watermark(parsed: tuple[Slice, int | None, str | None], columns: dict[str, Column]) -> WatermarkRule:
+def _parse_limits(cursor: Cursor) -> dict[str, tuple[int, Slice]]:
+    """WITH (idle_timeout = …, max_future = …), in microseconds."""
+    found: dict[str, tuple[int, Slice]] = {}
+    cursor.expect("(")
+    while True:
+        name, where = cursor.identifier("an option")
+        if name.lower() not in _LIMITS:
+            raise InvalidDefinitionError(
+                f'a table has no option "{name}"',
+                place=where.place,
+                hint=nearest(name, _LIMITS) or f"There are {' and '.join(_LIMITS)}.",
+            )
+        cursor.expect("=")
+        first = cursor.token
+        _, duration = parse_width(cursor)
+        assert first is not None
+        value = Slice(cursor.source, first.start, cursor.tokens[cursor.index - 1].end)
+        length = duration_at(duration, value.place) if duration is not None else None
+        if length is None or length <= 0:
+            raise InvalidDefinitionError(
+                f"{name.lower()} is an interval of more than nothing", place=value.place, hint="INTERVAL '1 minute'."
+            )
+        found[name.lower()] = length, value
+        if not cursor.accept(","):
+            break
+    cursor.expect(")")
+    return found
+
+
+def duration_at(text: str, place: Place) -> int:
+    """A duration in microseconds; an error points at the place it stands at."""
+    try:
+        return parse_duration(text)
+    except StepwellError as error:
+        raise error.at(place) from None
+
+
+def _resolve_watermark(
+    parsed: tuple[Slice, int | None, str | None], columns: dict[str, Column], limits: dict[str, tuple[int, Slice]]
+) -> WatermarkRule:
     where, number, duration = parsed
     column = _column(where, columns)
     delay = _length(where, column, number, duration, "the watermark's delay")
     if delay < 0:
         raise InvalidDefinitionError("a watermark's delay cannot be negative", place=where.place)
-    return WatermarkRule(column.name, delay)
+    limit = {name: length for name, (length, _) in limits.items()}
+    if "max_future" in limit and is_integer_time(column.type):
+        raise InvalidDefinitionError(
+            f'max_future compares with the clock, and "{column.name}" is {column.type}',
+            place=limits["max_future"][1].place,
+        )
+    return WatermarkRule(column.name, delay, limit.get("idle_timeout"), limit.get("max_future"))
 
 
 def _resolve_chunk(parsed: tuple[Slice, int | None, str | None], columns: dict[str, Column]) -> Chunking:

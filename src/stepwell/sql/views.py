@@ -7,11 +7,12 @@ import re
 
 from stepwell.errors import InvalidDefinitionError, nearest
 from stepwell.sql.cursor import Cursor
-from stepwell.sql.statements import AlterView, CreateView, DropRelations, Slice, ViewAction
+from stepwell.sql.statements import AlterView, CreateView, DropRelations, EmitClause, Slice, ViewAction
+from stepwell.sql.tables import duration_at, parse_width
 from stepwell.sql.tokens import Kind
-from stepwell.views import RefreshPolicy, ViewOptions
+from stepwell.views import EmitMode, RefreshPolicy, ViewOptions
 
-_OPTIONS = ("refresh_policy", "priority")
+_OPTIONS = ("refresh_policy", "priority", "time_column")
 
 
 def parse_create_view(cursor: Cursor, *, materialized: bool, or_replace: bool) -> CreateView:
@@ -27,8 +28,75 @@ def parse_create_view(cursor: Cursor, *, materialized: bool, or_replace: bool) -
     cursor.expect("AS")
     if not cursor.peek("SELECT", "WITH", "VALUES", "FROM", "("):
         raise cursor.unexpected("a query")
-    query = cursor.rest("a query")
-    return CreateView(name, columns, query, materialized, or_replace, if_not_exists, options)
+    query, emit = _parse_query(cursor)
+    if not materialized and emit != EmitClause():
+        where = emit.emit_slice or emit.lateness_slice
+        raise InvalidDefinitionError(
+            "a plain view shows what it reads, and has no EMIT and no lateness of its own",
+            place=where.place if where else None,
+            hint="CREATE MATERIALIZED VIEW has.",
+        )
+    return CreateView(name, columns, query, materialized, or_replace, if_not_exists, options, emit)
+
+
+def _parse_query(cursor: Cursor) -> tuple[Slice, EmitClause]:
+    """A query, and the clauses behind it."""
+    start, depth, end = cursor.index, 0, len(cursor.tokens)
+    for index in range(start, len(cursor.tokens)):
+        token = cursor.tokens[index]
+        depth += token.says("(", "[") - token.says(")", "]")
+        follows = cursor.tokens[index + 1] if index + 1 < len(cursor.tokens) else None
+        if depth or follows is None or index == start:
+            continue
+        emits = token.says("EMIT") and follows.says("ON", "AFTER", "PERIODICALLY")
+        if emits or (token.says("ALLOW") and follows.says("LATENESS")):
+            end = index
+            break
+    query = Slice(cursor.source, cursor.tokens[start].start, cursor.tokens[end - 1].end)
+    cursor.index = end
+    emit = EmitClause()
+    while cursor.token is not None:
+        first = cursor.token
+        if emit.mode is None and cursor.accept("EMIT"):
+            mode, every = _parse_emit(cursor)
+            where = Slice(cursor.source, first.start, cursor.tokens[cursor.index - 1].end)
+            emit = dataclasses.replace(emit, mode=mode, every=every, emit_slice=where)
+        elif emit.lateness is None and cursor.accept("ALLOW", "LATENESS"):
+            lateness = _parse_lateness(cursor)
+            where = Slice(cursor.source, first.start, cursor.tokens[cursor.index - 1].end)
+            emit = dataclasses.replace(emit, lateness=lateness, lateness_slice=where)
+        else:
+            raise cursor.unexpected("EMIT, ALLOW LATENESS or the end of the statement")
+    return query, emit
+
+
+def _parse_emit(cursor: Cursor) -> tuple[EmitMode, int]:
+    if cursor.accept("ON", "UPDATE"):
+        return EmitMode.UPDATE, 0
+    if cursor.accept("AFTER", "WATERMARK") or cursor.accept("ON", "WINDOW", "CLOSE"):
+        return EmitMode.WATERMARK, 0
+    if not cursor.accept("PERIODICALLY"):
+        raise cursor.unexpected("ON UPDATE, AFTER WATERMARK, ON WINDOW CLOSE or PERIODICALLY")
+    first = cursor.token
+    number, duration = parse_width(cursor)
+    assert first is not None
+    place = Slice(cursor.source, first.start, cursor.tokens[cursor.index - 1].end).place
+    if number is not None or duration is None:
+        raise InvalidDefinitionError("EMIT PERIODICALLY takes an interval", place=place, hint="INTERVAL '10 seconds'.")
+    every = duration_at(duration, place)
+    if every <= 0:
+        raise InvalidDefinitionError("the interval of EMIT PERIODICALLY must be more than nothing", place=place)
+    return EmitMode.PERIODICALLY, every
+
+
+def _parse_lateness(cursor: Cursor) -> tuple[int | None, str | None]:
+    sign, first = ("-" if cursor.accept("-") else ""), cursor.token
+    number, duration = parse_width(cursor)
+    assert first is not None
+    place = Slice(cursor.source, first.start, cursor.tokens[cursor.index - 1].end).place
+    if sign or (duration is not None and duration_at(duration, place) < 0):
+        raise InvalidDefinitionError("a lateness cannot be negative", place=place, hint="0 allows none.")
+    return number, duration
 
 
 def parse_drop(cursor: Cursor) -> DropRelations:
@@ -81,6 +149,8 @@ def _parse_list(cursor: Cursor, options: ViewOptions) -> ViewOptions:
         cursor.expect("=")
         if name.lower() == "priority":
             options = dataclasses.replace(options, priority=_parse_priority(cursor))
+        elif name.lower() == "time_column":
+            options = dataclasses.replace(options, time_column=cursor.next("a column").text)
         else:
             options = dataclasses.replace(options, policy=_parse_policy(cursor))
         if not cursor.accept(","):

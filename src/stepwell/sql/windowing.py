@@ -11,6 +11,7 @@ Windows begin at 1970-01-01 UTC. Of a column of whole numbers, TUMBLE and time_b
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,7 @@ from stepwell.durations import format_duration, parse_duration
 from stepwell.errors import InvalidDefinitionError, InvalidSettingError, SqlSyntaxError, StepwellError
 from stepwell.sql.statements import Slice
 from stepwell.sql.tokens import Kind, Token, tokenize
+from stepwell.watermarks import moment_of
 
 _ARGUMENTS = {"tumble": 2, "hop": 3, "session": 2}
 _ENDS = ("start", "end")
@@ -126,18 +128,40 @@ def _width(call: _Call, index: int) -> str:
 
 
 def _microseconds(call: _Call, index: int) -> int:
+    """The width of a window."""
+    width = _length(call, index)
+    if width <= 0:
+        raise InvalidDefinitionError(
+            "the width of a window must be more than nothing", place=call.argument(index).place
+        )
+    return width
+
+
+def _instant(call: _Call, index: int) -> int:
+    """TIMESTAMP '…' in microseconds; UTC unless it says otherwise."""
+    tokens, where = call.arguments[index], call.argument(index)
+    try:
+        if len(tokens) != 2 or not tokens[0].says("TIMESTAMP"):
+            raise ValueError
+        return moment_of(datetime.datetime.fromisoformat(tokens[1].text.strip("'")))
+    except ValueError:
+        raise InvalidDefinitionError(
+            "the origin of a bucket must be a constant",
+            place=where.place,
+            hint="Write TIMESTAMP '2000-01-01 00:00:00', an INTERVAL as offset, or a zone such as 'Asia/Tokyo'.",
+        ) from None
+
+
+def _length(call: _Call, index: int) -> int:
     tokens, where = call.arguments[index], call.argument(index)
     if not tokens[0].says("INTERVAL") or len(tokens) > 3 or (len(tokens) == 3 and tokens[2].kind != Kind.WORD):
         raise InvalidDefinitionError(
             "the width of a window must be a constant", place=where.place, hint="Write it as INTERVAL '1 minute'."
         )
     try:
-        width = parse_duration(" ".join(token.text for token in tokens[1:]))
+        return parse_duration(" ".join(token.text for token in tokens[1:]))
     except InvalidSettingError as error:
         raise InvalidDefinitionError(error.message, place=where.place, detail=error.detail, hint=error.hint) from None
-    if width <= 0:
-        raise InvalidDefinitionError("the width of a window must be more than nothing", place=where.place)
-    return width
 
 
 def _of_numbers(call: _Call, end: str) -> str:
@@ -168,21 +192,21 @@ def _time_bucket(call: _Call) -> dict[Slice, str]:
         zone = call.argument(2).text
         shifted = f"from_utc_timestamp(CAST({time} AS TIMESTAMP), {zone})"
         back = f"to_utc_timestamp(CAST({{0}} AS TIMESTAMP), {zone})"
-    elif more and more[0].says("INTERVAL"):
-        offset = call.argument(2).text
-        shifted, back = f"({time} - {offset})", f"({{0}} + {offset})"
-    origin = call.argument(2).text if more and more[0].says("TIMESTAMP") else None
+    origin = MONDAY
+    if more and more[0].says("INTERVAL"):
+        origin += _length(call, 2)
+    elif more and more[0].kind != Kind.STRING:
+        origin = _instant(call, 2)
     months = _months(call)
     if months:
-        if origin:
+        if origin != MONDAY:
             raise call.wrong("buckets of months have no origin of their own", "They begin with January 2000.")
         number = f"((year({shifted}) - 2000) * 12 + month({shifted}) - 1)"
         start = f"add_months(DATE '2000-01-01', {number} - pmod({number}, {months}))"
         back = back if "CAST(" in back else back.replace("{0}", "CAST({0} AS TIMESTAMP)")
     else:
         width = _microseconds(call, 0)
-        zero = f"unix_micros({origin})" if origin else str(MONDAY)
-        start = f"timestamp_micros(unix_micros({shifted}) - pmod(unix_micros({shifted}) - {zero}, {width}))"
+        start = f"timestamp_micros(unix_micros({shifted}) - pmod(unix_micros({shifted}) - {origin}, {width}))"
     return {call.slice: back.format(start)}
 
 

@@ -7,12 +7,22 @@ What is content at which epoch, only the catalog knows.
 
 from stepwell.storage.delta import DeltaLogs, log_state
 from stepwell.storage.outside import csv_fields, find_files, json_fields, parquet_schema
-from stepwell.storage.parquet import column_range, concatenate, inspect, missing, read_batch, write_batch
+from stepwell.storage.parquet import (
+    Reach,
+    column_range,
+    concatenate,
+    inspect,
+    missing,
+    read_batch,
+    time_reach,
+    write_batch,
+)
 from stepwell.storage.scans import net_changes, scan_changes, scan_content, scan_delta, scan_files
 from stepwell.storage.warehouse import Warehouse, write_failed
 
 __all__ = [
     "DeltaLogs",
+    "Reach",
     "Warehouse",
     "column_range",
     "concatenate",
@@ -29,6 +39,7 @@ __all__ = [
     "scan_content",
     "scan_delta",
     "scan_files",
+    "time_reach",
     "write_batch",
     "write_failed",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -167,3 +168,36 @@ def column_range(warehouse: Warehouse, files: Sequence[DataFile], column: str) -
         columns = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
         found += _range(footer, columns[column], raw=False) if column in columns else (None, None)
     return (min(found), max(found)) if found and all(isinstance(each, int | datetime.date) for each in found) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The least and the greatest moment of a time column, None where there is none, and how many rows have none."""
+
+    low: int | None
+    high: int | None
+    nulls: int
+
+
+def time_reach(warehouse: Warehouse, relation: Relation, files: Iterable[DataFile], column: str) -> Reach:
+    """How far the event time of some files reaches, by their footers."""
+    reaches = [_time_reach(warehouse, file, column) for file in files]
+    scale = _DAY if relation.column(column).type == DATE else 1
+    lows = [each.low for each in reaches if each.low is not None]
+    highs = [each.high for each in reaches if each.high is not None]
+    nulls = sum(each.nulls for each in reaches)
+    return Reach(min(lows) * scale if lows else None, max(highs) * scale if highs else None, nulls)
+
+
+@lru_cache(maxsize=4096)
+def _time_reach(warehouse: Warehouse, file: DataFile, column: str) -> Reach:
+    """How far a column of a file reaches, in its own unit. Files never change, so once read is read for good."""
+    with warehouse.open_input(warehouse.path(file.relation, file.store, file.path)) as source:
+        footer = pq.read_metadata(source)
+    index = next(each for each in range(footer.num_columns) if footer.schema.column(each).path == column)
+    found = [footer.row_group(group).column(index).statistics for group in range(footer.num_row_groups)]
+    known = [each for each in found if each is not None]
+    lows = [each.min_raw for each in known if each.has_min_max]
+    highs = [each.max_raw for each in known if each.has_min_max]
+    nulls = sum(each.null_count or 0 for each in known)
+    return Reach(min(lows, default=None), max(highs, default=None), nulls)
