@@ -58,13 +58,15 @@ def window_calls(text: Slice) -> dict[Slice, str]:
     if not any(word in lowered for word in (*_ARGUMENTS, "time_bucket")):
         return {}
     found: dict[Slice, str] = {}
-    for call in _calls(text):
+    tokens = tokenize(text.source[: text.end], text.start)
+    for index, call in _calls(text, tokens):
         found.update(_time_bucket(call) if call.name.text.lower() == "time_bucket" else _window(call))
+        if call.name.text.lower() == "tumble" and len(call.arguments) == 2 and call.arguments[1][0].kind == Kind.NUMBER:
+            found.update(_without_nulls(call, tokens[:index]))
     return found
 
 
-def _calls(text: Slice) -> Iterator[_Call]:
-    tokens = tokenize(text.source[: text.end], text.start)
+def _calls(text: Slice, tokens: Sequence[Token]) -> Iterator[tuple[int, _Call]]:
     for index, token in enumerate(tokens[:-1]):
         kind = token.text.lower().rpartition("_")[0] if token.text.lower().endswith(_ENDS) else token.text.lower()
         if token.kind != Kind.WORD or not tokens[index + 1].says("(") or (index and tokens[index - 1].says(".")):
@@ -72,7 +74,7 @@ def _calls(text: Slice) -> Iterator[_Call]:
         if kind in _ARGUMENTS or token.text.lower() == "time_bucket":
             call = _read(text.source, token, tokens[index + 1 :])
             if call is not None:
-                yield call
+                yield index, call
 
 
 def _read(source: str, name: Token, tokens: Sequence[Token]) -> _Call | None:
@@ -172,6 +174,28 @@ def _of_numbers(call: _Call, end: str) -> str:
         )
     start = f"({time} - pmod({time}, {width}))"
     return f"({start} + {width})" if end == "end" else start
+
+
+def _without_nulls(call: _Call, before: Sequence[Token]) -> dict[Slice, str]:
+    """A row without a time has no window: as Spark's window() leaves such rows out, so do windows of numbers."""
+    depth, group, where = 0, None, None
+    for token in reversed(before):
+        depth += token.says(")", "]") - token.says("(", "[")
+        if depth < 0 or (depth == 0 and token.says("SELECT")):
+            break
+        if depth == 0 and token.says("GROUP") and group is None:
+            group = token
+        elif depth == 0 and token.says("WHERE"):
+            where = token
+    if group is None:
+        return {}
+    has_time = f"({call.argument(0).text}) IS NOT NULL"
+    if where is None:
+        return {Slice(call.source, group.start, group.end): f"WHERE {has_time} GROUP"}
+    return {
+        Slice(call.source, where.start, where.end): "WHERE (",
+        Slice(call.source, group.start, group.end): f") AND {has_time} GROUP",
+    }
 
 
 # -- time_bucket ------------------------------------------------------------------------------------------------------
