@@ -48,6 +48,7 @@ RULES: dict[str, tuple[str, list[tuple[str, Rule]]]] = {
         "SELECT u.a AS ua, u.c, k.a AS ka, k.v FROM u FULL JOIN k ON u.a = k.a",
         [("full join", Rule.TOUCHED_ROWS), ("project", Rule.APPLY)],
     ),
+    "not_null": ("SELECT a, s FROM t WHERE a IS NOT NULL AND (s) IS NOT NULL", [("filter, project", Rule.APPLY)]),
     "semi_join": (
         "SELECT t.a, t.s FROM t LEFT SEMI JOIN u ON t.a = u.a",
         [("left semi join", Rule.TOUCHED_ROWS), ("project", Rule.APPLY)],

@@ -44,6 +44,7 @@ from stepwell.views import Emission, EmitMode, Input, RelationId, placeholder
 
 _ONE_THING = (
     (r"named_struct\(", "struct("),
+    (r"\bNOT isnull\(", "isnotnull("),
     (r"\bJoin Cross\b", "Join Inner"),
     (r"(LateralJoin .*), Cross", r"\1, Inner"),
     (r"cast\((\d{4}-\d\d-\d\d) as date\)", r"\1"),

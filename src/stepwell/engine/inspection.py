@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepwell.catalog import Transaction, control, files, relations, views
 from stepwell.definitions import create_statement
-from stepwell.engine.analysis import analyze
+from stepwell.engine.analysis import Analyzed, analyze
 from stepwell.engine.creation import require_policy, view_called
 from stepwell.engine.definitions import Definitions, load
 from stepwell.engine.lineage import paths
@@ -76,6 +76,7 @@ def inspect(runtime: Runtime, body: Inspection) -> Rows:
             for index, block in enumerate((*analyzed.plan.hidden, analyzed.plan.root)):
                 title = f"part {index + 1}" if index < len(analyzed.plan.hidden) else view.name.last
                 rows.extend(_explained(title, block, names))
+            rows.extend(_explained_times(view.name.last, analyzed))
             return Rows(["part", "block", "rule", "why", "reads"], rows)
         case ExplainRefresh(name):
             with runtime.catalog.read() as tx:
@@ -201,6 +202,19 @@ def _explained(title: str, block: Block, names: dict[int, str]) -> list[tuple[st
     return [(title, what, rule.value, why, f"{_READS[rule]} {inputs}") for what, rule, why in usual_rules(block)]
 
 
+def _explained_times(title: str, analyzed: Analyzed) -> list[tuple[str, str, str, str | None, str]]:
+    """What a view does with event time: the rows that it judges, and what it shows of what is known."""
+    found: list[tuple[str, str, str, str | None, str]] = []
+    emission, timing = analyzed.emission, analyzed.timings[-1]
+    if analyzed.judged is not None:
+        why = "changes of windows that are final go to the late ledger"
+        found.append((title, "allow lateness", "judge the delta", why, "delta of its rows"))
+    if emission.is_gated:
+        by = f"windows by {timing.column}" if timing else None
+        found.append((title, f"emit {emission.mode.value.lower()}", Rule.EMIT.value, by, "all that is known of it"))
+    return found
+
+
 _READS = {
     Rule.APPLY: "delta of",
     Rule.JOIN: "delta and scan of",
@@ -244,6 +258,8 @@ def _explain_refresh(runtime: Runtime, view: Relation) -> Rows:
             else:
                 planned = plan_step(known.blocks[id_], each.view.policy, changes)
                 step, reason = planned.rule.value, planned.reason or ""
+        if step == "none" and each.view.live is not None and records[id_].state == ViewState.RUNNING:
+            step, reason = Rule.EMIT.value, "if a window closes, or its interval is over"
         with runtime.catalog.read() as tx:
             last = views.last_refresh(tx, RelationId(id_))
         cost = f"{last.microseconds / 1000:.0f} ms, {last.jobs} jobs, {last.bytes_read} bytes" if last else None

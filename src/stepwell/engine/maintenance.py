@@ -126,7 +126,7 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
         for id_, record in records.items()
         if record.state == ViewState.RUNNING and record.reflects < 0 and _exists(definitions, id_, epoch)
     ]
-    stopped = {id_: record.reason for id_, record in records.items() if record.state != ViewState.RUNNING}
+    stopped = {id_: record for id_, record in records.items() if record.state != ViewState.RUNNING}
     marks = advance(runtime, definitions, deltas, frozenset(stopped))
     moved = [id_ for id_ in deltas if id_ in definitions.order]
     waiting += [id_ for id_, each in definitions.by_id.items() if _emits(each, marks) and id_ not in stopped]
@@ -142,16 +142,16 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
     ]
 
     def fails(id_: RelationId, state: ViewState, reason: str) -> None:
-        stopped[id_] = reason
-        result.outcomes.append(Outcome(records[id_], ViewRecord(id_, state, held(records[id_].reflects), reason)))
+        stopped[id_] = ViewRecord(id_, state, held(records[id_].reflects), reason)
+        result.outcomes.append(Outcome(records[id_], stopped[id_]))
 
     def begin(id_: RelationId) -> Callable[[int], Refreshed | None] | None:
         """What there is to do for a view whose parents are done; nothing if one of them does not run."""
         behind = [parent for parent in definitions.order.parents(id_) if parent in stopped]
         if behind:
             state, reason = ViewState.PAUSED, f'"{definitions.name(behind[0])}" does not run'
-            if definitions.by_id[behind[0]].is_hidden:  # a view fails with its part
-                state, reason = ViewState.ERROR, stopped[behind[0]] or reason
+            if definitions.by_id[behind[0]].is_hidden:  # a view fares as its part
+                state, reason = stopped[behind[0]].state, stopped[behind[0]].reason or reason
             fails(id_, state, reason)
             return None
         view = definitions.by_id[id_]
