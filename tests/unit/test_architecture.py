@@ -27,6 +27,7 @@ LAYERS: dict[str, set[str]] = {
     "bench": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine", "database"},
     "notebook": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine", "database"},
     "slt": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine", "database"},
+    "web": NOUNS,
     "cli": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine", "database", "bench"},
 }
 MAY_IMPORT_SPARK = {"engine", "storage", "bench"}
