@@ -18,11 +18,21 @@ _SWEEPS = 8
 
 @dataclass(frozen=True, slots=True, order=True)
 class _Station:
-    """What takes up room in a layer: a box, or the bend of an edge that passes between boxes (it has a child)."""
+    """What takes up room in a layer: the box of a relation, or where its edges to later layers pass between boxes.
+
+    All edges of a relation pass through the same place: they look like a stem with branches.
+    """
 
     layer: int
     name: str
-    child: str | None = None
+    passes: bool = False
+
+    def reach(self, breadth: float) -> float:
+        """How far it extends to either side."""
+        return 0.0 if self.passes else breadth / 2
+
+
+_Neighbours = dict[_Station, dict[_Station, None]]  # sets that keep their order
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +46,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The layer of each relation and the middle of its box across the flow; boxes fill [0, extent]."""
+    """The layer of each relation and the middle of its box across the flow; all lies in [0, extent]."""
 
     layer: dict[str, int]
     across: dict[str, float]
@@ -57,26 +67,26 @@ def lay_out(nodes: Sequence[Node], breadth: float, gap: float) -> Layout:
         layer[name] = max((layer[parent] + 1 for parent in parents[name]), default=0)
 
     layers: list[list[_Station]] = [[] for _ in range(max(layer.values(), default=-1) + 1)]
-    before: dict[_Station, list[_Station]] = {}
-    after: dict[_Station, list[_Station]] = {}
+    before: _Neighbours = {}
+    after: _Neighbours = {}
     chains: dict[tuple[str, str], list[_Station]] = {}
     for name in known:
         layers[layer[name]].append(_Station(layer[name], name))
     for child in known:
         for parent in parents[child]:
-            bends = [_Station(each, parent, child) for each in range(layer[parent] + 1, layer[child])]
+            bends = [_Station(each, parent, passes=True) for each in range(layer[parent] + 1, layer[child])]
             chain = [_Station(layer[parent], parent), *bends, _Station(layer[child], child)]
             chains[parent, child] = bends
-            for bend in bends:
-                layers[bend.layer].append(bend)
             for first, second in pairwise(chain):
-                after.setdefault(first, []).append(second)
-                before.setdefault(second, []).append(first)
+                if second.passes and second not in before:
+                    layers[second.layer].append(second)
+                after.setdefault(first, {})[second] = None
+                before.setdefault(second, {})[first] = None
 
     _untangle(layers, before, after)
     place = _spread(layers, before, after, breadth, gap)
-    edges = [place[station] for stations in layers for station in stations if station.child is None]
-    least = min(edges, default=0.0) - breadth / 2
+    least = min((middle - station.reach(breadth) for station, middle in place.items()), default=0.0)
+    most = max((middle + station.reach(breadth) for station, middle in place.items()), default=0.0)
     return Layout(
         layer=layer,
         across={name: place[_Station(layer[name], name)] - least for name in known},
@@ -85,11 +95,8 @@ def lay_out(nodes: Sequence[Node], breadth: float, gap: float) -> Layout:
             for (parent, child), bends in chains.items()
         ),
         layers=len(layers),
-        extent=max(edges, default=0.0) + breadth / 2 - least if edges else 0.0,
+        extent=most - least,
     )
-
-
-_Neighbours = dict[_Station, list[_Station]]
 
 
 def _untangle(layers: list[list[_Station]], before: _Neighbours, after: _Neighbours) -> None:
@@ -117,10 +124,7 @@ def _spread(
         joined = before if forward else after
         for stations in layers if forward else reversed(layers):
             wishes = [_mean(place, joined.get(station, ()), place[station]) for station in stations]
-            rooms = [
-                gap + (breadth / 2 if first.child is None else 0) + (breadth / 2 if second.child is None else 0)
-                for first, second in pairwise(stations)
-            ]
+            rooms = [first.reach(breadth) + gap + second.reach(breadth) for first, second in pairwise(stations)]
             # Pushing everything one way keeps the distances, and so does pushing the other way: so does the mean.
             up = _push(wishes, rooms)
             down = [-each for each in reversed(_push([-wish for wish in reversed(wishes)], rooms[::-1]))]

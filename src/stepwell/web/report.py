@@ -157,7 +157,7 @@ def _graph(nodes: Sequence[Node]) -> str:
   <details>
     <summary>The graph as a table</summary>
     <div class="scroll" tabindex="0" role="region" aria-label="Table of tables and views">
-      <table>
+      <table class="relations">
         <thead><tr>{"".join(f'<th scope="col">{heading}</th>' for heading in headings)}</tr></thead>
         <tbody>
 {rows}
