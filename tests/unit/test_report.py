@@ -263,7 +263,7 @@ def test_a_circle_is_refused() -> None:
         render_report(replace(EMPTY, nodes=(make_node("a", "b"), make_node("b", "a"))))
 
 
-def test_vendored_files_are_those_of_the_release() -> None:
+def test_vendored_files_are_as_they_were_taken_over() -> None:
     stored = {each.name for each in (files("stepwell.web") / "vendor").iterdir()}
     assert stored == set(LIGHTWEIGHT_CHARTS.checksums)
     for name, checksum in LIGHTWEIGHT_CHARTS.checksums.items():

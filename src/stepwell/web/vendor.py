@@ -1,7 +1,8 @@
 """The vendored chart library: what it is, under which licence, and the checksums it must keep.
 
-The files are those of the release, untouched: the script and the licence come from the npm package, the notice from
-the repository that it is built from. The script has fancy-canvas 2.1.0 built in, by the same authors, under MIT.
+The script and the licence are untouched from the npm package. That has no notice in it, so the notice is the text of
+the project's repository, in its version of 2023, which is also the year that the licence names. The script has
+fancy-canvas 2.1.0 built in, which its own package declares to be under MIT.
 """
 
 from __future__ import annotations
