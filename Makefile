@@ -30,4 +30,4 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 clean:
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis warehouse
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis warehouse stepwell-demo stepwell-demo.html

@@ -29,6 +29,7 @@ from stepwell.engine import (
     failed_in,
     inspect,
     is_system,
+    load_in,
     mark_for_repair,
     plain_name,
     refuse_system,
@@ -265,6 +266,17 @@ class Database:
         """The newest epoch that can be read."""
         with self._runtime.catalog.read() as tx:
             return control.look(tx).readable_epoch
+
+    def relations(self) -> list[Relation]:
+        """The tables and views that users have made, parents before children."""
+        with self._runtime.catalog.read() as tx:
+            known = load_in(self._runtime, tx)
+        return [known.by_id[id_] for id_ in known.graph.order()]
+
+    @property
+    def warehouse(self) -> str:
+        """Where the warehouse is."""
+        return self._runtime.warehouse.url
 
     @property
     def runtime(self) -> Runtime:

@@ -28,7 +28,7 @@ LAYERS: dict[str, set[str]] = {
     "notebook": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine", "database"},
     "slt": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine", "database"},
     "web": NOUNS,
-    "cli": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine", "database", "bench"},
+    "cli": NOUNS | {"sql", "graph", "plan", "catalog", "storage", "engine", "database", "bench", "web"},
 }
 MAY_IMPORT_SPARK = {"engine", "storage", "bench"}
 NEVER_FOR_DATA = {"pandas", "polars", "duckdb", "pyarrow.compute"}

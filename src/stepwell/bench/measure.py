@@ -78,5 +78,15 @@ def memory() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+def peak_memory() -> int:
+    """The most bytes of memory that this process and its Java have held so far."""
+    found = 0
+    for pid in (os.getpid(), jvm_pid()):
+        if pid is not None:
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+            found += next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    return found
+
+
 def megabytes(count: int) -> str:
     return f"{count / 2**20:.1f} MB"

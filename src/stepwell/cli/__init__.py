@@ -1,4 +1,4 @@
-"""The command line: `stepwell sql`, `status`, `dag`, `verify`, `doctor`, `demo`, `bench`.
+"""The command line: `stepwell sql`, `run`, `init`, `status`, `dag`, `verify`, `report`, `doctor`, `demo`, `bench`.
 
 Data goes to standard output, talk to standard error. Exit 0 for success, 1 if a statement failed, 2 for wrong usage.
 """
@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
 _BEHIND = {
     "sql": ("stepwell.cli.sql", "Run SQL statements."),
+    "run": ("stepwell.cli.run", "Run a pipeline, and again when it has changed."),
+    "init": ("stepwell.cli.init", "Write an example pipeline to start from."),
     "status": ("stepwell.cli.status", "Show where a warehouse stands."),
     "dag": ("stepwell.cli.dag", "Draw the graph of tables and views."),
     "verify": ("stepwell.cli.verify", "Compare views with their queries."),
     "doctor": ("stepwell.cli.doctor", "Say what was found and what is missing."),
-    "demo": ("stepwell.cli.demo", "See stepwell at work on a small example."),
+    "report": ("stepwell.cli.report", "Write a page about a warehouse."),
+    "demo": ("stepwell.cli.demo", "See bars appear live, and late trades correct them."),
     "bench": ("stepwell.cli.bench", "Measure, as ratios within one run."),
 }
 

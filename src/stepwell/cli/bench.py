@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from stepwell.bench import BENCHMARKS, Report, run_ingest, run_load, run_tpch, run_views
+from stepwell.bench import BENCHMARKS, Report, run_ingest, run_load, run_ohlc, run_tpch, run_views
 from stepwell.cli import fail
 from stepwell.engine.session import SETTINGS
 from stepwell.errors import StepwellError
@@ -18,8 +18,10 @@ from stepwell.errors import StepwellError
 @click.argument("name", type=click.Choice(sorted(BENCHMARKS)))
 @click.option("--epochs", default=1000, show_default=True, help="ingest: how many epochs the long run has.")
 @click.option("--keyed-rows", default=1_000_000, show_default=True, help="ingest: how many rows the keyed table has.")
-@click.option("--rows", type=int, help="views: rows of the small history [1000000]; load: rows to load [10000000].")
-@click.option("--times", default=30, show_default=True, help="views: how many times as large the large one is.")
+@click.option("--rows", type=int, help="Rows: views [1000000], load and ohlc [10000000].")
+@click.option(
+    "--times", default=30, show_default=True, help="views, ohlc: how many times as large the large history is."
+)
 @click.option("--writers", default=8, show_default=True, help="load: how many processes insert at once.")
 @click.option("--queries", default="", help="tpch: the queries to measure, such as q1,q3 [all 22].")
 @click.option("--scale", default=1.0, show_default=True, help="tpch: the scale factor, 1 for 6 million order lines.")
@@ -35,6 +37,8 @@ def command(
                 run_ingest(report, Path(folder), epochs=epochs, keyed_rows=keyed_rows)
             elif name == "load":
                 run_load(report, Path(folder), rows=rows or 10_000_000, writers=writers)
+            elif name == "ohlc":
+                run_ohlc(report, Path(folder), rows=rows or 10_000_000, times=times)
             elif name == "tpch":
                 run_tpch(report, Path(folder), scale=scale, names=[each for each in queries.split(",") if each])
             else:

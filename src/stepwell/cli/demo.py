@@ -1,142 +1,227 @@
-"""`stepwell demo`: tables, views on views, epochs, time travel and the published Delta tables, on a small warehouse."""
+"""`stepwell demo`: a market's trades become bars of a second, a minute and an hour, live, late and corrected."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+import warnings
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 
 from stepwell.cli import fail
+from stepwell.cli.market import Market, Trade, to_arrow
 from stepwell.cli.output import render
+from stepwell.cli.report import write_report
+from stepwell.cli.screen import Screen, Shown
 from stepwell.database import Database, connect
 from stepwell.engine import graph_nodes, translated
 from stepwell.errors import StepwellError
 from stepwell.graph import draw_text
 
+LEVELS = ("ohlc_1s", "ohlc_1m", "ohlc_1h")
 
-@click.command(short_help="See stepwell at work on a small example.")
+TABLE = """
+CREATE TABLE trades (
+  id BIGINT, symbol STRING, price DOUBLE, quantity BIGINT, event_time TIMESTAMP,
+  WATERMARK FOR event_time AS event_time - INTERVAL '2 seconds'
+)"""
+
+VIEWS = """
+CREATE MATERIALIZED VIEW ohlc_1s AS
+SELECT symbol, TUMBLE_START(event_time, INTERVAL '1 second') AS bar_time, FIRST_VALUE(price) AS open,
+       MAX(price) AS high, MIN(price) AS low, LAST_VALUE(price) AS close, SUM(quantity) AS volume
+FROM trades GROUP BY symbol, TUMBLE(event_time, INTERVAL '1 second');
+
+CREATE MATERIALIZED VIEW ohlc_1m AS
+SELECT symbol, TUMBLE_START(bar_time, INTERVAL '1 minute') AS bar_time, FIRST_VALUE(open) AS open,
+       MAX(high) AS high, MIN(low) AS low, LAST_VALUE(close) AS close, SUM(volume) AS volume
+FROM ohlc_1s GROUP BY symbol, TUMBLE(bar_time, INTERVAL '1 minute')
+EMIT AFTER WATERMARK ALLOW LATENESS INTERVAL '1 hour';
+
+CREATE MATERIALIZED VIEW ohlc_1h AS
+SELECT symbol, TUMBLE_START(bar_time, INTERVAL '1 hour') AS bar_time, FIRST_VALUE(open) AS open,
+       MAX(high) AS high, MIN(low) AS low, LAST_VALUE(close) AS close, SUM(volume) AS volume
+FROM ohlc_1m GROUP BY symbol, TUMBLE(bar_time, INTERVAL '1 hour')
+EMIT AFTER WATERMARK ALLOW LATENESS INTERVAL '1 day';
+"""
+
+
+@click.command(short_help="See bars appear live, and late trades correct them.")
 @click.option(
-    "-w", "--warehouse", metavar="FOLDER", help="Where to keep the example. Default: a folder that is removed."
+    "-w", "--warehouse", default="stepwell-demo", show_default=True, metavar="FOLDER", help="Where to keep it."
 )
-def command(warehouse: str | None) -> None:
-    """Create tables and views on them, change rows, look back, verify. Takes about half a minute."""
-    folder = warehouse or tempfile.mkdtemp(prefix="stepwell-demo-")
-    began = time.monotonic()
+@click.option("--out", default="stepwell-demo.html", show_default=True, metavar="FILE", help="The page to write.")
+@click.option("--symbols", default=12, show_default=True, type=click.IntRange(1, 200), help="How many are traded.")
+@click.option("--rate", default=5.0, show_default=True, type=click.FloatRange(0.1, 1000), help="Trades a second.")
+@click.option("--hours", default=2.5, show_default=True, type=click.FloatRange(1.1, 24), help="Hours of the market.")
+@click.option(
+    "--epochs", default=6, show_default=True, type=click.IntRange(1, 500), help="In how many batches they come."
+)
+@click.option("--pause", default=0.0, show_default=True, help="Seconds to wait between two batches.")
+@click.option("--seed", default=7, show_default=True, help="The same seed gives the same trades.")
+def command(
+    warehouse: str, out: str, symbols: int, rate: float, hours: float, epochs: int, pause: float, seed: int
+) -> None:
+    """A morning of trades as bars of 1 second, 1 minute and 1 hour: as they come, late, and corrected.
+
+    Takes about a minute on two cores. The warehouse stays, to be looked at with `stepwell sql -w stepwell-demo`.
+    """
+    screen, began = Screen(), time.monotonic()
     try:
-        _say(f"A warehouse in {folder}: Parquet files, Delta logs, a SQLite catalog. Spark starts when needed.")
-        with connect(folder) as database:
-            _play(database, folder)
-        _say(f"That was {time.monotonic() - began:.0f} seconds, most of them Spark starting.")
-        _say("Try it yourself:")
-        click.echo('stepwell sql -c "CREATE TABLE t (a INT)" -c "INSERT INTO t VALUES (1)" -c "SELECT * FROM t"')
+        screen.say(f"A warehouse in {warehouse}: Parquet files, Delta logs, a SQLite catalog. Spark is starting.")
+        with connect(warehouse) as database:
+            demo = Demo(database, screen, Market(symbols, rate, seed))
+            demo.play(round(hours * 3600), epochs, pause)
+            write_report(database, Path(out), title="stepwell demo: bars of a morning")
+        screen.title(f"That was {time.monotonic() - began:.0f} seconds, with Spark starting.")
+        _summarize(screen, warehouse, out)
     except (StepwellError, KeyboardInterrupt) as error:
         fail(error)
-    finally:
-        if warehouse is None:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
-def _play(database: Database, folder: str) -> None:
-    for kind, name in (("MATERIALIZED VIEW", "volumes"), ("TABLE", "trades"), ("TABLE", "limits")):
-        database.sql(f"DROP {kind} IF EXISTS {name} CASCADE")
-    _run(
-        database,
-        "Two tables: trades as they come, and limits by key.",
-        """
-CREATE TABLE trades (symbol STRING NOT NULL, price DECIMAL(10, 2), quantity INT, cancelled BOOLEAN);
-CREATE TABLE limits (symbol STRING PRIMARY KEY, quantity BIGINT);
-INSERT INTO limits VALUES ('AAPL', 120), ('MSFT', 100);
-INSERT INTO trades VALUES ('AAPL', 189.50, 100, false), ('AAPL', 189.70, 50, true),
-  ('MSFT', 402.10, 20, false), ('MSFT', 402.10, 20, false)""",
+class Demo:
+    """One run: what is played, and what is shown of it."""
+
+    def __init__(self, database: Database, screen: Screen, market: Market) -> None:
+        self.db = database
+        self.screen = screen
+        self.market = market
+
+    def play(self, seconds: int, epochs: int, pause: float) -> None:
+        self.db.sql("DROP TABLE IF EXISTS trades CASCADE")
+        self.screen.title("Trades, and three views: each reads the one above it.")
+        self.screen.code(VIEWS.strip())
+        self.db.sql(TABLE)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.db.sql(VIEWS)
+        for line in draw_text(graph_nodes(self.db._runtime)):
+            self.screen.say(line)
+        self._follow(seconds, epochs, pause)
+        self._late_burst()
+        self._correction()
+        self._explain()
+        self._verify()
+
+    def _follow(self, seconds: int, epochs: int, pause: float) -> None:
+        self.screen.title(f"{seconds / 3600:.1f} hours of trades in {epochs} batches: bars appear, level by level.")
+        with self.screen.following():
+            for number in range(epochs):
+                trades = self.market.run(seconds * (number + 1) // epochs - seconds * number // epochs)
+                self._insert(f"batch {number + 1}/{epochs}", trades)
+                time.sleep(pause)
+
+    def _insert(self, what: str, trades: list[Trade]) -> None:
+        began = time.monotonic()
+        self.db.insert("trades", to_arrow(trades))
+        took = time.monotonic() - began
+        volatile = "  (the volatile hour)" if self.market.is_volatile() else ""
+        heading = f"{what}: {len(trades)} trades in {took:.1f} s, {len(trades) / took:.0f} a second{volatile}"
+        self.screen.show(heading, self._levels())
+
+    def _levels(self) -> list[Shown]:
+        marks = {row[0]: row[4] for row in self.db.sql("SHOW WATERMARKS").collect()}
+        counts = {row[0]: row[1] for row in self.db.sql("SELECT name, rows FROM stepwell.tables").collect()}
+        newest = self._newest()
+        found = []
+        for name in LEVELS:
+            mark = marks.get(name)
+            lag = "-" if mark is None else _duration(self.market.now - mark // 1_000_000)
+            found.append(Shown(name, counts[name], newest.get(name, "nothing yet"), _clock(mark), lag))
+        return found
+
+    def _newest(self) -> dict[str, str]:
+        """The newest bar of the busiest symbol at every level."""
+        symbol = self.market.busiest
+        parts = [
+            f"SELECT '{name}' AS name, max_by(struct(bar_time, open, high, low, close), bar_time) AS bar"
+            f" FROM {name} WHERE symbol = '{symbol}'"
+            for name in LEVELS
+        ]
+        rows = self.db.sql(" UNION ALL ".join(parts)).collect()
+        return {row[0]: f"{symbol} {_bar(row[1])}" for row in rows if row[1] is not None}
+
+    def _late_burst(self) -> None:
+        trades = self.market.late(200, 1500)
+        symbol = self.market.busiest
+        at = next(trade[4] for trade in trades if trade[1] == symbol)
+        self.screen.title("A burst of 200 late trades, up to 25 minutes old. What was published is corrected.")
+        self._compare(symbol, at, lambda: self.db.insert("trades", to_arrow(trades)))
+
+    def _correction(self) -> None:
+        wrong = self.market.wrong()
+        self.screen.title(f"A wrong trade, ten times too dear, is in the bars of {wrong[1]}. It is corrected.")
+        self.db.insert("trades", to_arrow([wrong]))
+        statement = f"UPDATE trades SET price = price / 10 WHERE id = {wrong[0]}"
+        self.screen.code(statement)
+        self._compare(wrong[1], wrong[4], lambda: self.db.sql(statement))
+
+    def _compare(self, symbol: str, at: int, change: Any) -> None:
+        """The bars of a moment at all levels, before a change and after it."""
+        before, began = self._bars_at(symbol, at), time.monotonic()
+        change()
+        took = time.monotonic() - began
+        after = self._bars_at(symbol, at)
+        self.screen.say(f"{symbol} at {_clock(at)}: open / high / low / close, volume   ({took:.1f} s)")
+        for name in LEVELS:
+            self.screen.say(f"  {name:<8} before {before.get(name, 'no bar')}")
+            changed = "" if before.get(name) != after.get(name) else "   (as before)"
+            self.screen.say(f"  {'':<8} after  {after.get(name, 'no bar')}{changed}")
+
+    def _bars_at(self, symbol: str, at: int) -> dict[str, str]:
+        parts = []
+        for name, width in zip(LEVELS, (1, 60, 3600), strict=True):
+            start = at // 1_000_000 // width * width
+            parts.append(
+                f"SELECT '{name}' AS name, struct(bar_time, open, high, low, close) AS bar, volume FROM {name}"
+                f" WHERE symbol = '{symbol}' AND bar_time = timestamp_seconds({start})"
+            )
+        rows = self.db.sql(" UNION ALL ".join(parts)).collect()
+        return {row[0]: f"{_bar(row[1])}, {row[2]}" for row in rows}
+
+    def _explain(self) -> None:
+        self.screen.title("How one of them is kept up to date.")
+        self._run("EXPLAIN REFRESH ohlc_1m", ["name", "step", "why"])
+
+    def _verify(self) -> None:
+        self.screen.title("Every view is computed anew from what it reads, and compared.")
+        for name in LEVELS:
+            row = self.db.sql(f"VERIFY MATERIALIZED VIEW {name}").collect()[0].asDict()
+            verdict = "equal" if row["ok"] else "NOT EQUAL"
+            self.screen.say(f"  {name:<8} {row['rows']:>7} rows, {verdict} to its query at epoch {row['epoch']}")
+
+    def _run(self, text: str, columns: list[str]) -> None:
+        self.screen.code(text)
+        result = self.db.sql(text)
+        with translated():
+            for line in render(result, "table"):
+                self.screen.say(line[:79])
+
+
+def _bar(bar: Any) -> str:
+    return f"{bar[0]:%H:%M:%S} {bar[1]:.2f} / {bar[2]:.2f} / {bar[3]:.2f} / {bar[4]:.2f}"
+
+
+def _clock(mark: int | None) -> str:
+    if mark is None:
+        return "-"
+    return f"{datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=mark):%H:%M:%S}"
+
+
+def _duration(seconds: int) -> str:
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes}m {rest:02}s" if minutes else f"{rest}s"
+
+
+def _summarize(screen: Screen, warehouse: str, out: str) -> None:
+    screen.say(
+        "What you saw: every trade reached three levels of bars in the epoch it was written in. Minutes and hours"
     )
-    _run(
-        database,
-        "Before a view is made, EXPLAIN says how it will be kept up to date.",
-        """
-EXPLAIN CREATE MATERIALIZED VIEW volumes AS
-SELECT symbol, sum(quantity) AS quantity, max(price) AS high FROM trades WHERE NOT cancelled GROUP BY symbol""",
-    )
-    _run(
-        database,
-        "Views on tables, and views on views.",
-        """
-CREATE MATERIALIZED VIEW volumes AS
-SELECT symbol, sum(quantity) AS quantity, max(price) AS high FROM trades WHERE NOT cancelled GROUP BY symbol;
-CREATE MATERIALIZED VIEW breaches AS
-SELECT v.symbol, v.quantity, l.quantity AS allowed FROM volumes AS v JOIN limits AS l ON v.symbol = l.symbol
-WHERE v.quantity > l.quantity;
-CREATE MATERIALIZED VIEW alarm AS SELECT count(*) AS breaches FROM breaches""",
-    )
-    for line in draw_text(graph_nodes(database._runtime)):
-        click.echo(line)
-    before = database.epoch
-    _run(
-        database,
-        "One epoch goes through the whole graph: a trade is restored, another one is new.",
-        """
-BEGIN;
-UPDATE trades SET cancelled = false WHERE price = 189.70;
-INSERT INTO trades VALUES ('MSFT', 403.00, 30, false);
-COMMIT""",
-    )
-    _run(database, "Every view shows it.", "SELECT * FROM breaches CROSS JOIN alarm")
-    _run(
-        database,
-        "What the epoch did to a view, row by row.",
-        f"SELECT symbol, quantity, high, _diff FROM changes(volumes, {before}) ORDER BY symbol, _diff",
-    )
-    _run(
-        database,
-        "What it cost: each view followed the change, and read no more than it had to.",
-        "SELECT name, rule, rows_in, rows_inserted, rows_retracted, jobs FROM stepwell.refreshes"
-        f" WHERE epoch > {before} ORDER BY epoch, name",
-    )
-    _run(database, "The past is still there.", f"SELECT * FROM volumes VERSION AS OF {before} ORDER BY symbol")
-    _run(database, "A view equals its query, and VERIFY checks exactly that.", "VERIFY MATERIALIZED VIEW volumes")
-    _run(database, "What others read cannot be dropped.", "DROP MATERIALIZED VIEW volumes", fails=True)
-    _run(database, "A mistake is named, with what to do about it.", "SELECT symbl FROM trades", fails=True)
-    from deltalake import DeltaTable  # as somebody who has never heard of stepwell would
-
-    database.sql("OPTIMIZE volumes")
-    with _step(
-        "Any Delta reader opens a view, without stepwell and without Spark.", "DeltaTable(…).to_pyarrow_table()"
-    ):
-        number = next(
-            row[1] for row in database.sql("SELECT name, id FROM stepwell.views").collect() if row[0] == "volumes"
-        )
-        table = DeltaTable(str(Path(folder, "data", str(number), "rows"))).to_pyarrow_table()
-        click.echo(f"{table.num_rows} rows: {', '.join(table.column_names)}")
-
-
-def _run(database: Database, why: str, text: str, *, fails: bool = False) -> None:
-    with _step(why, text.strip()):
-        try:
-            result = database.sql(text)
-        except StepwellError as error:
-            if not fails:
-                raise
-            click.echo(str(error))
-            return
-        if result.columns:
-            with translated():
-                for line in render(result, "table"):
-                    click.echo(line)
-
-
-@contextmanager
-def _step(why: str, text: str) -> Iterator[None]:
-    _say(why)
-    click.secho(text, fg="cyan")
-    began = time.monotonic()
-    yield
-    click.secho(f"-- {(time.monotonic() - began) * 1000:.0f} ms", dim=True)
-
-
-def _say(text: str) -> None:
-    click.echo("")
-    click.secho(text, bold=True)
+    screen.say("were published when the watermark had passed them; late and corrected trades changed them once more.")
+    screen.title("What to try next")
+    screen.say(f"  open {out}                       the bars, the graph and the epochs as a page")
+    screen.code(f"  stepwell sql -w {warehouse}          a shell; try SHOW WATERMARKS; or \\d ohlc_1m")
+    screen.code(f"  stepwell status -w {warehouse}       where everything stands")
+    screen.code("  stepwell init                        a pipeline of your own to start from")

@@ -13,6 +13,7 @@ from stepwell.engine.creation import (
     require_resumed,
     view_called,
 )
+from stepwell.engine.definitions import load_in
 from stepwell.engine.failures import translate, translated
 from stepwell.engine.inspection import (
     create_text,
@@ -62,6 +63,7 @@ __all__ = [
     "graph_nodes",
     "inspect",
     "is_system",
+    "load_in",
     "mark_for_repair",
     "plain_name",
     "read_system_table",

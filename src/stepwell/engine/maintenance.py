@@ -72,6 +72,9 @@ RESUMED = "resumed"
 LARGE_STATE = 32 * 2**20
 """A state of more bytes than this is read by the range of the keys that have changed, which takes a job to know."""
 
+PATIENCE = 8
+"""So many times a view whose groups had lost their best rows recomputes such groups before it hopes again."""
+
 PARTIAL, TOUCHED = "_sw_partial", "_sw_touched"
 
 
@@ -261,7 +264,9 @@ def _refresh(
         rows_there = sum(workspace.after(id_).count for id_ in inputs)
         changes: dict[int, Change] = {id_: workspace.change(id_) for id_ in changed}
         expected = costs.expect(sum(change.rows for change in changes.values()), rows_there)
-        step = plan_step(block, view.view.policy, changes, expected)
+        hopes = workspace.runtime.cache.setdefault("hopes", {})
+        step = plan_step(block, view.view.policy, changes, expected, hopeful=hopes.get(view.id, 0) <= 0)
+        hopes[view.id] = hopes.get(view.id, 0) - 1
     emitting = None
     if view.view.live is not None:
         emitting = emission_of(workspace, definitions, view, marks, step.rule)
@@ -496,6 +501,8 @@ class Refresher:
         except (PySparkException, Py4JJavaError) as error:
             if REFOLD not in str(error):
                 raise
+        if step.losing:  # the next ones are likely to fare the same
+            self._runtime.cache["hopes"][self._view.id] = PATIENCE
         rule = step.rule if step.rule in (Rule.BUILD, Rule.RECOMPUTE) else Rule.TOUCHED_GROUPS
         return self._write_fold(self._sql(self._fold_text(Step(rule), careful=True)), step)
 
@@ -507,7 +514,8 @@ class Refresher:
             case Rule.FOLD:
                 self._cutter.cut_change(group.rows)
                 rows = grouped_rows(group, self._delta(group.rows), signed=True)
-                pairs = folding.merged(self._bounded(folding, folding.partial(rows, careful=False), step), KEPT)
+                partial = folding.partial(rows, careful=False, losing=step.losing)
+                pairs = folding.merged(self._bounded(folding, partial, step), KEPT, losing=step.losing)
             case Rule.TOUCHED_GROUPS:
                 touched = self._keys_touched(group) if group.keys else "SELECT 1"
                 pairs = folding.replaced(folding.partial(self._rows_touched(group), careful=careful), KEPT, touched)

@@ -26,8 +26,8 @@ from stepwell.views import RelationId, placeholder
 OWN, KEPT = "_sw_own", "_sw_kept"
 """What a view holds, and its state, both as they were before the epoch."""
 
-QUICK = 8 * 2**20
-"""A text over fewer bytes than this is done before Spark would have compiled it."""
+QUICK, FEW = 8 * 2**20, 20_000
+"""A text over fewer bytes and rows than these is done before Spark would have compiled it."""
 
 _NAME = re.compile(r"\b_sw_rel(\d+)(?:_([abd]))?\b")
 
@@ -116,7 +116,7 @@ class Workspace:
 
     def run(self, text: str, view: Relation, *others: tuple[str, Callable[[], DataFrame]]) -> DataFrame:
         """Spark's plan of a text over the inputs of `view`; `others` are names that it may also read."""
-        offered = self.bytes
+        offered, rows = self.bytes, 0
         columns = {source.relation: source.columns for source in view.view.inputs}
         for match in dict.fromkeys(_NAME.findall(text)):
             relation = RelationId(int(match[0]))
@@ -126,10 +126,11 @@ class Workspace:
                 self._frame(relation, columns[relation], mode).createOrReplaceTempView(name)
                 self._there[name] = columns[relation]
             self.bytes += self._offered(relation, mode)
+            rows += self._rows(relation, mode)
         for name, make in others:
             if re.search(rf"\b{name}\b", text):
                 make().createOrReplaceTempView(name)
-        self.runtime.spark.hurry(self.session, self.bytes - offered <= QUICK)
+        self.runtime.spark.hurry(self.session, self.bytes - offered <= QUICK and rows <= FEW)
         return self.session.sql(text)
 
     def stored(self, relation: Relation, bounds: str | None = None) -> DataFrame:
@@ -158,6 +159,12 @@ class Workspace:
         if mode == Mode.DELTA:
             return sum(file.statistics.bytes for file in self.delta(id_))
         return (self.before(id_) if mode == Mode.BEFORE else self.after(id_)).bytes
+
+    def _rows(self, id_: RelationId, mode: Mode | None) -> int:
+        """How many rows a relation has in one of its states."""
+        if mode == Mode.DELTA:
+            return sum(file.statistics.rows for file in self.delta(id_))
+        return (self.before(id_) if mode == Mode.BEFORE else self.after(id_)).count
 
     def _frame(self, id_: RelationId, columns: Sequence[str], mode: Mode | None) -> DataFrame:
         relation = self._by_id[id_]

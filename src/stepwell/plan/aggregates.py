@@ -45,6 +45,10 @@ class Part:
     partial: str
     merge: str = ADDED
     careful: str | None = None
+    worse: str | None = None
+    """Of a mergeable part: whether `{a}` is worse than `{b}`, and so does not matter beside it."""
+    odd: str = "false"
+    """Of which `{a}` that cannot be said."""
 
     def sql(self, *, careful: bool) -> str:
         """The column of a state, from rows; of no rows at all, a sum is 0 and not NULL."""
@@ -259,7 +263,9 @@ def _truths(value: str) -> tuple[Part, ...]:
 
 def _extreme(function: str, choose: str) -> _Make:
     def make(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
-        part = Part(result, f"{function}({arguments[0]})", f"{choose}({{o}}, {{p}})")
+        worse = "{a} < {b}" if function == "max" else "{a} > {b}"
+        odd = "{a} = 0" if types[0] in (FLOAT, DOUBLE) else "false"  # 0.0 and -0.0 are the same, and are not
+        part = Part(result, f"{function}({arguments[0]})", f"{choose}({{o}}, {{p}})", worse=worse, odd=odd)
         return State(Kind.MERGEABLE, (part,), "{0}")
 
     return make
@@ -277,7 +283,8 @@ def _by(function: str, sign: str) -> _Make:
             f"{function}(named_struct('y', {order}, 'i', _sw_id, 'x', {value}),"
             f" IF({order} IS NULL, NULL, named_struct('y', {order}, 'i', _sw_id)))"
         )
-        return State(Kind.MERGEABLE, (Part(struct, partial, _better("y", sign)),), "{0}.x")
+        worse = _pair("a") + f" {_OPPOSITE[sign]} " + _pair("b")
+        return State(Kind.MERGEABLE, (Part(struct, partial, _better(sign), worse=worse),), "{0}.x")
 
     return make
 
@@ -296,7 +303,8 @@ def _end(function: str, sign: str) -> _Make:
         partial = f"{function}(named_struct('t', {time}, 'i', _sw_id, 'x', {value}), {order.format(time, '_sw_id')})"
         old, new = order.format("{o}.t", "{o}.i"), order.format("{p}.t", "{p}.i")
         merge = f"CASE WHEN {{o}} IS NULL THEN {{p}} WHEN {{p}} IS NULL OR {old} {sign} {new} THEN {{o}} ELSE {{p}} END"
-        return State(Kind.MERGEABLE, (Part(struct, partial, merge),), "{0}.x")
+        worse = f"{order.format('{a}.t', '{a}.i')} {_OPPOSITE[sign]} {order.format('{b}.t', '{b}.i')}"
+        return State(Kind.MERGEABLE, (Part(struct, partial, merge, worse=worse),), "{0}.x")
 
     def make(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
         if len(arguments) == 2:
@@ -306,15 +314,22 @@ def _end(function: str, sign: str) -> _Make:
         merge = (
             f"CASE WHEN {{o}} IS NULL THEN {{p}} WHEN {{p}} IS NULL OR {{o}}.i {sign} {{p}}.i THEN {{o}} ELSE {{p}} END"
         )
-        return State(Kind.MERGEABLE, (Part(struct, partial, merge),), "{0}.x")
+        worse = f"{{a}}.i {_OPPOSITE[sign]} {{b}}.i"
+        return State(Kind.MERGEABLE, (Part(struct, partial, merge, worse=worse),), "{0}.x")
 
     return make
 
 
-def _better(field: str, sign: str) -> str:
+_OPPOSITE = {"<": ">", ">": "<"}
+
+
+def _pair(state: str) -> str:
+    return f"named_struct('y', {{{state}}}.y, 'i', {{{state}}}.i)"
+
+
+def _better(sign: str) -> str:
     """Which of two states to keep: the one with the smaller or larger value, and of equal ones by their rows."""
-    pair = "named_struct('y', {%s}." + field + ", 'i', {%s}.i)"
-    old, new = pair % ("o", "o"), pair % ("p", "p")
+    old, new = _pair("o"), _pair("p")
     return f"CASE WHEN {{o}} IS NULL THEN {{p}} WHEN {{p}} IS NULL OR {old} {sign} {new} THEN {{o}} ELSE {{p}} END"
 
 

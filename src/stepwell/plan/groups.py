@@ -53,23 +53,47 @@ class Folding:
     def _names(self, index: int, prefix: str) -> list[str]:
         return [f"{prefix}p{index}_{number}" for number in range(len(self.states[index].parts))]
 
-    def partial(self, rows: str, *, careful: bool) -> str:
-        """Signed rows to a state for each of their groups."""
+    @property
+    def can_lose(self) -> bool:
+        """Whether it can be seen in a state that a row which was taken back did not matter."""
+        return all(state.kind == Kind.INVERTIBLE or all(part.worse for part in state.parts) for state in self.states)
+
+    def partial(self, rows: str, *, careful: bool, losing: bool = False) -> str:
+        """Signed rows to a state for each of their groups; if that is `losing` rows, with the best of these beside."""
         keys = keys_of(self.group)
         columns = [*keys, f"coalesce(sum({DIFF}), 0L) AS {COUNT}"]
         for name, part in self._parts():
-            columns.append(f"{part.sql(careful=careful)} AS {name}")
+            if losing and part.worse:
+                columns.append(f"CAST({part.partial} FILTER (WHERE {DIFF} > 0) AS {part.type}) AS {name}")
+                columns.append(f"CAST({part.partial} FILTER (WHERE {DIFF} < 0) AS {part.type}) AS {_lost(name)}")
+            else:
+                columns.append(f"{part.sql(careful=careful)} AS {name}")
         grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
         return f"SELECT {', '.join(columns)} FROM ({rows}){grouped}"
 
-    def merged(self, partial: str, state: str) -> str:
-        """Old and new states side by side: what is kept, and that with what has come."""
+    def merged(self, partial: str, state: str, *, losing: bool = False) -> str:
+        """Old and new states side by side: what is kept, and that with what has come.
+
+        If that is `losing` rows: a row that was not the best of its group, or that a better or equal one replaces, does
+        not matter. A group that has lost its best one fails the query: it has to be computed anew.
+        """
         keys = keys_of(self.group)
         columns = [f"p.{key} AS {key}" for key in keys]
-        columns += [f"s.{COUNT} AS _sw_on", f"coalesce(s.{COUNT}, 0L) + p.{COUNT} AS _sw_mn"]
+        count, worst = f"coalesce(s.{COUNT}, 0L) + p.{COUNT}", []
+        states = []
         for name, part in self._parts():
-            merged = part.merge.replace("{o}", f"s.{name}").replace("{p}", f"p.{name}")
-            columns += [f"s.{name} AS {_old(name)}", f"CAST({merged} AS {part.type}) AS {_new(name)}"]
+            old, new, lost = f"s.{name}", f"p.{name}", f"p.{_lost(name)}"
+            merged = part.merge.replace("{o}", old).replace("{p}", new)
+            if losing and part.worse:
+                mattered = f"({lost} IS NOT NULL AND NOT coalesce({_compared(part.worse, lost, old)}, false))"
+                replaced = f"coalesce(NOT ({_compared(part.worse, new, lost)}) AND {new} IS NOT NULL, false)"
+                worst.append(f"({mattered} AND (NOT {replaced} OR {part.odd.replace('{a}', lost)}))")
+                merged = f"IF({mattered}, {new}, {merged})"
+            states += [f"{old} AS {_old(name)}", f"CAST({merged} AS {part.type}) AS {_new(name)}"]
+        if worst:
+            again = f"CAST(raise_error('{REFOLD}') AS BIGINT)"
+            count = f"IF({count} > 0 AND ({' OR '.join(worst)}), {again}, {count})"
+        columns += [f"s.{COUNT} AS _sw_on", f"{count} AS _sw_mn", *states]
         joined = f"({partial}) AS p LEFT JOIN {state} AS s ON {same_keys(self.group, 'p', 's')}"
         return f"SELECT {', '.join(columns)} FROM {joined}"
 
@@ -215,6 +239,14 @@ def _filled(template: str, names: Sequence[str]) -> str:
 def _of_old(text: str) -> str:
     """An expression over results, over those of the old state."""
     return re.sub(r"\b_sw_r(\d+)\b", r"_sw_o\1", text)
+
+
+def _compared(template: str, first: str, second: str) -> str:
+    return template.replace("{a}", first).replace("{b}", second)
+
+
+def _lost(name: str) -> str:
+    return "_sw_l" + name.removeprefix("_sw_")
 
 
 def _old(name: str) -> str:

@@ -48,6 +48,8 @@ class Step:
     rule: Rule
     reason: str | None = None
     expected: Expected = field(default=UNKNOWN, compare=False)
+    losing: bool = False
+    """Whether rows were taken back of what cannot be undone, in the hope that none of them mattered."""
     apart: bool = False
     """Whether the rows of a group may be of another query than its state, so that the one does not tell the other."""
 
@@ -60,12 +62,24 @@ FEW_ROWS = 10_000
 """A change of more than this share of an input, and of more rows than this, is cheaper to recompute."""
 
 
-def plan_step(block: Block, policy: RefreshPolicy, changes: Mapping[int, Change], expected: Expected = UNKNOWN) -> Step:
-    """How a view that is up to date follows these changes of its inputs, given what both ways are expected to cost."""
-    return replace(_step(block, policy, changes, expected), expected=expected)
+def plan_step(
+    block: Block,
+    policy: RefreshPolicy,
+    changes: Mapping[int, Change],
+    expected: Expected = UNKNOWN,
+    *,
+    hopeful: bool = True,
+) -> Step:
+    """How a view that is up to date follows these changes of its inputs, given what both ways are expected to cost.
+
+    One that is `hopeful` folds rows that were taken back as long as others come: a bar that grows replaces itself.
+    """
+    return replace(_step(block, policy, changes, expected, hopeful=hopeful), expected=expected)
 
 
-def _step(block: Block, policy: RefreshPolicy, changes: Mapping[int, Change], expected: Expected) -> Step:
+def _step(
+    block: Block, policy: RefreshPolicy, changes: Mapping[int, Change], expected: Expected, *, hopeful: bool
+) -> Step:
     if (reason := obstacle(block)) is not None:
         return Step(Rule.RECOMPUTE, reason)
     if policy == RefreshPolicy.FULL:
@@ -88,6 +102,9 @@ def _step(block: Block, policy: RefreshPolicy, changes: Mapping[int, Change], ex
         return Step(Rule.FOLD)
     takes_back = any(change.retracted for change in changes.values())
     if takes_back or not only_adds(block.rows, frozenset(changes)):
+        lost = sum(change.retracted for change in changes.values())
+        if hopeful and folding.can_lose and 2 * lost <= changed:
+            return Step(Rule.FOLD, losing=True)
         return Step(Rule.TOUCHED_GROUPS, f"rows were taken back, and {_mergeable(block)} cannot be undone")
     return Step(Rule.FOLD)
 
@@ -155,7 +172,7 @@ def _group_rule(group: Group) -> tuple[str, Rule, str | None]:
         return what, Rule.TOUCHED_GROUPS, _stateless(group)
     if folding.is_invertible:
         return what, Rule.FOLD, None
-    return what, Rule.FOLD, f"{_mergeable(group)} cannot be undone: groups that lose rows are recomputed"
+    return what, Rule.FOLD, f"{_mergeable(group)} cannot be undone: groups that lose their best row are recomputed"
 
 
 def _stateless(group: Group) -> str:
