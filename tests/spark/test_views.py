@@ -87,10 +87,11 @@ RULES: dict[str, tuple[str, list[tuple[str, Rule]]]] = {
         " LEFT JOIN (SELECT a, max(v) AS m FROM k GROUP BY a) AS q ON p.g = q.a",
         [("group by", Rule.FOLD), ("group by", Rule.FOLD), ("left join", Rule.TOUCHED_ROWS), ("project", Rule.APPLY)],
     ),
-    "whole": (
+    "numbered": (
         "SELECT a, s, row_number() OVER (ORDER BY a, s, g, b, big) AS n FROM t WHERE a IS NOT NULL",
-        [("query", Rule.RECOMPUTE)],
+        [("filter, project", Rule.APPLY), ("limit or window functions", Rule.RECOMPUTE)],
     ),
+    "whole": ("SELECT * EXCEPT (b, xs, d, big, ok) FROM t WHERE a IS NOT NULL", [("query", Rule.RECOMPUTE)]),
     "of_views": (
         "SELECT f.g, f.sa + h.sa AS both FROM folded AS f JOIN having_many AS h ON f.g = h.g JOIN distinct_rows AS r ON r.a = f.g",
         [("inner join", Rule.JOIN), ("inner join", Rule.JOIN), ("project", Rule.APPLY)],

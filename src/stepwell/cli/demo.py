@@ -16,9 +16,10 @@ from stepwell.cli.output import render
 from stepwell.cli.report import write_report
 from stepwell.cli.screen import Screen, Shown
 from stepwell.database import Database, connect
-from stepwell.engine import graph_nodes, translated
+from stepwell.engine import graph_nodes
 from stepwell.errors import StepwellError
 from stepwell.graph import draw_text
+from stepwell.rows import Rows
 
 LEVELS = ("ohlc_1s", "ohlc_1m", "ohlc_1h")
 
@@ -49,15 +50,13 @@ EMIT AFTER WATERMARK ALLOW LATENESS INTERVAL '1 day';
 
 
 @click.command(short_help="See bars appear live, and late trades correct them.")
-@click.option(
-    "-w", "--warehouse", default="stepwell-demo", show_default=True, metavar="FOLDER", help="Where to keep it."
-)
+@click.option("-w", "--warehouse", default="stepwell-demo", show_default=True, metavar="FOLDER", help="Where it lies.")
 @click.option("--out", default="stepwell-demo.html", show_default=True, metavar="FILE", help="The page to write.")
 @click.option("--symbols", default=12, show_default=True, type=click.IntRange(1, 200), help="How many are traded.")
 @click.option("--rate", default=5.0, show_default=True, type=click.FloatRange(0.1, 1000), help="Trades a second.")
-@click.option("--hours", default=2.5, show_default=True, type=click.FloatRange(1.1, 24), help="Hours of the market.")
+@click.option("--hours", default=2.6, show_default=True, type=click.FloatRange(1.1, 24), help="Hours of the market.")
 @click.option(
-    "--epochs", default=6, show_default=True, type=click.IntRange(1, 500), help="In how many batches they come."
+    "--epochs", default=6, show_default=True, type=click.IntRange(1, 500), help="How many batches they come in."
 )
 @click.option("--pause", default=0.0, show_default=True, help="Seconds to wait between two batches.")
 @click.option("--seed", default=7, show_default=True, help="The same seed gives the same trades.")
@@ -146,7 +145,7 @@ class Demo:
     def _late_burst(self) -> None:
         trades = self.market.late(200, 1500)
         symbol = self.market.busiest
-        at = next(trade[4] for trade in trades if trade[1] == symbol)
+        at = min(trade[4] for trade in trades if trade[1] == symbol)
         self.screen.title("A burst of 200 late trades, up to 25 minutes old. What was published is corrected.")
         self._compare(symbol, at, lambda: self.db.insert("trades", to_arrow(trades)))
 
@@ -195,9 +194,10 @@ class Demo:
     def _run(self, text: str, columns: list[str]) -> None:
         self.screen.code(text)
         result = self.db.sql(text)
-        with translated():
-            for line in render(result, "table"):
-                self.screen.say(line[:79])
+        assert isinstance(result, Rows)
+        kept = [result.columns.index(name) for name in columns]
+        for line in render(Rows(columns, [tuple(row[index] for index in kept) for row in result.tuples()]), "table"):
+            self.screen.say(line[:79])
 
 
 def _bar(bar: Any) -> str:
@@ -216,12 +216,14 @@ def _duration(seconds: int) -> str:
 
 
 def _summarize(screen: Screen, warehouse: str, out: str) -> None:
-    screen.say(
-        "What you saw: every trade reached three levels of bars in the epoch it was written in. Minutes and hours"
-    )
-    screen.say("were published when the watermark had passed them; late and corrected trades changed them once more.")
+    screen.say("What you saw: each trade was in all three levels of bars when its write returned.")
+    screen.say("Minutes and hours appeared when the watermark had passed them, and late and")
+    screen.say("corrected trades changed them once more, down the whole cascade.")
     screen.title("What to try next")
-    screen.say(f"  open {out}                       the bars, the graph and the epochs as a page")
-    screen.code(f"  stepwell sql -w {warehouse}          a shell; try SHOW WATERMARKS; or \\d ohlc_1m")
-    screen.code(f"  stepwell status -w {warehouse}       where everything stands")
-    screen.code("  stepwell init                        a pipeline of your own to start from")
+    for what, why in (
+        (f"open {out}", "bars, graph and epochs as a page"),
+        (f"stepwell sql -w {warehouse}", "a shell: try SHOW WATERMARKS;"),
+        (f"stepwell status -w {warehouse}", "where everything stands"),
+        ("stepwell init", "a pipeline of your own"),
+    ):
+        screen.say(f"  {what:<38} {why}")

@@ -40,7 +40,8 @@ class Market:
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
-        self._names = [NAMES[each % len(NAMES)] + (str(each // len(NAMES)) if each >= len(NAMES) else "") for each in range(self.symbols)]  # fmt: skip
+        again = [str(each // len(NAMES) or "") for each in range(self.symbols)]
+        self._names = [NAMES[each % len(NAMES)] + suffix for each, suffix in enumerate(again)]
         self._weights = [1 / (rank + 1) ** 1.2 for rank in range(self.symbols)]
         self._prices = {name: round(self._random.uniform(50, 400), 2) for name in self._names}
 
@@ -72,7 +73,7 @@ class Market:
     def wrong(self) -> Trade:
         """A trade of the busiest symbol that was typed in with the point in the wrong place."""
         symbol = self.busiest
-        return self._trade(symbol, self.now * 1_000_000 - 90_000_000, self._prices[symbol] * 10)
+        return self._trade(symbol, self.now * 1_000_000 - 600_000_000, self._prices[symbol] * 10)
 
     def _second(self) -> None:
         pace, step = (3.0, 0.0012) if self.is_volatile() else (1.0, 0.0003)
@@ -92,5 +93,7 @@ class Market:
 
 
 def to_arrow(trades: list[Trade]) -> pa.Table:
-    columns = list(zip(*trades, strict=True)) if trades else [[]] * len(SCHEMA)
-    return pa.table([pa.array(list(column), field.type) for column, field in zip(columns, SCHEMA, strict=True)], SCHEMA)
+    columns = [[trade[index] for trade in trades] for index in range(len(SCHEMA))]
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)], schema=SCHEMA
+    )

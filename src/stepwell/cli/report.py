@@ -29,7 +29,7 @@ _PRICES = ("open", "high", "low", "close")
 @click.option("--out", default="report.html", show_default=True, metavar="FILE", help="The file to write.")
 @warehouse_options
 def command(out: str, warehouse: str, catalog: str | None, spark: str | None) -> None:
-    """Write one HTML file with the bars, the graph of views and the last epochs. It opens from disk, without network."""
+    """Write one HTML file with the bars, the graph of views and the last epochs. It needs no network."""
     try:
         open_existing(warehouse, catalog).catalog.close()
         with connect(warehouse, catalog=catalog, spark=spark) as database:
@@ -90,7 +90,7 @@ def _levels(database: Database, relations: Sequence[Relation]) -> Iterator[Level
             if known is None or None in tuple(row)[:6] or not all(isfinite(each) for each in row[2:6]):
                 continue
             if not known or known[-1].time < row[1]:  # bars shorter than a second cannot be told apart here
-                known.append(Bar(row[1], *row[2:6], row[6] or 0.0, (row[0], row[1]) in corrected))
+                known.append(Bar(row[1], row[2], row[3], row[4], row[5], row[6] or 0.0, (row[0], row[1]) in corrected))
         yield Level(relation.name, relation.name, {name: tuple(each) for name, each in bars.items()})
 
 

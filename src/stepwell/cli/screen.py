@@ -70,9 +70,8 @@ class Screen:
             return
         click.echo(heading)
         for each in levels:
-            click.echo(
-                f"  {each.name:<8} {each.bars:>7} bars  watermark {each.watermark}  lag {each.lag:<9} {each.newest}"
-            )
+            where = f"watermark {each.watermark}, lag {each.lag}"
+            click.echo(f"  {each.name:<8} {each.bars:>6} bars, {where:<31} {each.newest}"[:WIDTH])
 
     def _table(self, heading: str, levels: list[Shown]) -> Table:
         table = Table(title=heading, title_justify="left", title_style="", width=self.console.width, pad_edge=False)
