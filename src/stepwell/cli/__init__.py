@@ -91,7 +91,7 @@ def open_existing(warehouse: str, catalog: str | None) -> Runtime:
     return open_runtime(place, catalog)
 
 
-def report(error: BaseException) -> None:
+def tell(error: BaseException) -> None:
     """Say on standard error what went wrong; with --debug, also where."""
     context = click.get_current_context(silent=True)
     root = context.find_root() if context else None
@@ -108,5 +108,5 @@ def report(error: BaseException) -> None:
 
 def fail(error: BaseException) -> None:
     """Report, and end with exit code 1."""
-    report(error)
+    tell(error)
     sys.exit(1)

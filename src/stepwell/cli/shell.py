@@ -17,7 +17,7 @@ from pathlib import Path
 
 import click
 
-from stepwell.cli import report
+from stepwell.cli import tell
 from stepwell.cli.completion import candidates
 from stepwell.cli.output import render
 from stepwell.cli.sql import answer
@@ -80,9 +80,9 @@ class Shell:
                 self._last = text
                 self._run(text)
         except (StepwellError, KeyboardInterrupt) as error:
-            report(error)
+            tell(error)
         except Exception as error:  # a bug: said so, and the shell stays
-            report(error)
+            tell(error)
 
     def _run(self, text: str) -> None:
         for statement in self._database.parse(text):
