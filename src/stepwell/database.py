@@ -247,7 +247,7 @@ class Database:
     def flush(self) -> Epoch:
         """Wait until everything written so far can be read; the epoch that can be read then."""
         self._begin()
-        self._leader.flush()
+        self._leader.emit()
         return self.epoch
 
     def advance_watermark(self, table: str, upto: object) -> Epoch:

@@ -17,6 +17,7 @@ def create_statement(relation: Relation, query: str = "") -> str:
         policy, priority = relation.view.policy, relation.view.priority
         said = [f"refresh_policy = '{policy.value}'"] if policy != RefreshPolicy.AUTO else []
         said += [f"priority = {priority}"] if priority else []
+        said += [f"time_column = {_name(relation.view.time_column or '')}"] if relation.view.time_chosen else []
         options = f" WITH ({', '.join(said)})" if said else ""
         text = f"CREATE {relation.kind.value.upper()} {_name(relation.name)} ({columns}){options} AS\n{query}"
         return text + _emission(relation)

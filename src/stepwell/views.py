@@ -118,6 +118,8 @@ class ViewDefinition:
     judge: Judge | None = None
     live: RelationId | None = None
     """What it shows a part of, if it does not show all that is known of it."""
+    time_chosen: bool = False
+    """Whether its time column was named, and did not follow from its query alone."""
 
 
 @dataclass(frozen=True, slots=True)

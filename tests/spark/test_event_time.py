@@ -187,8 +187,7 @@ class Market:
                         self.trades[i] = (row[0], row[1], price, row[3], moved)
         self.db.sql("COMMIT")
         came = [row[4] for i, row in self.trades.items() if before.get(i) != row and row[4] is not None]
-        went = [row[4] for i, row in before.items() if self.trades.get(i) != row and row[4] is not None]
-        self.mark = max([self.mark, *(time - 5 * SECOND for time in (*came, *went))])
+        self.mark = max([self.mark, *(time - 5 * SECOND for time in came)])
         self._follow(before)
 
     def advance(self, upto: int) -> None:

@@ -220,7 +220,10 @@ def test_the_step_follows_from_what_changed() -> None:
     )  # fmt: skip
     auto = RefreshPolicy.AUTO
     assert plan_step(typed, auto, {1: Change(5, 0, 100)}).rule == Rule.FOLD
-    assert plan_step(typed, auto, {1: Change(5, 1, 100)}).rule == Rule.TOUCHED_GROUPS
+    assert plan_step(typed, auto, {1: Change(5, 3, 100)}).rule == Rule.TOUCHED_GROUPS
+    assert plan_step(typed, auto, {1: Change(5, 1, 100)}, hopeful=False).rule == Rule.TOUCHED_GROUPS
+    hopeful = plan_step(typed, auto, {1: Change(5, 1, 100)})
+    assert (hopeful.rule, hopeful.losing) == (Rule.FOLD, True)
     assert plan_step(typed, auto, {1: Change(60_000, 0, 100_000)}).rule == Rule.RECOMPUTE
     assert plan_step(typed, RefreshPolicy.INCREMENTAL, {1: Change(60_000, 0, 100_000)}).rule == Rule.FOLD
     assert plan_step(typed, RefreshPolicy.FULL, {1: Change(1, 0, 100)}).rule == Rule.RECOMPUTE

@@ -211,6 +211,7 @@ def _encode_view(view: ViewDefinition) -> dict[str, object]:
         "emission": [view.emission.mode.value, view.emission.every, view.emission.lateness],
         "judge": dataclasses.asdict(view.judge) if view.judge else None,
         "live": view.live,
+        "time_chosen": view.time_chosen,
     }
 
 
@@ -232,6 +233,7 @@ def _decode_view(stored: dict[str, Any]) -> ViewDefinition:
         _decode_emission(*stored["emission"]) if stored.get("emission") else Emission(),
         _decode_judge(**stored["judge"]) if stored.get("judge") else None,
         stored.get("live"),
+        stored.get("time_chosen", False),
     )
 
 

@@ -53,10 +53,10 @@ EMIT AFTER WATERMARK ALLOW LATENESS INTERVAL '1 day';
 @click.option("-w", "--warehouse", default="stepwell-demo", show_default=True, metavar="FOLDER", help="Where it lies.")
 @click.option("--out", default="stepwell-demo.html", show_default=True, metavar="FILE", help="The page to write.")
 @click.option("--symbols", default=12, show_default=True, type=click.IntRange(1, 200), help="How many are traded.")
-@click.option("--rate", default=5.0, show_default=True, type=click.FloatRange(0.1, 1000), help="Trades a second.")
+@click.option("--rate", default=4.0, show_default=True, type=click.FloatRange(0.1, 1000), help="Trades a second.")
 @click.option("--hours", default=2.6, show_default=True, type=click.FloatRange(1.1, 24), help="Hours of the market.")
 @click.option(
-    "--epochs", default=6, show_default=True, type=click.IntRange(1, 500), help="How many batches they come in."
+    "--epochs", default=5, show_default=True, type=click.IntRange(1, 500), help="How many batches they come in."
 )
 @click.option("--pause", default=0.0, show_default=True, help="Seconds to wait between two batches.")
 @click.option("--seed", default=7, show_default=True, help="The same seed gives the same trades.")

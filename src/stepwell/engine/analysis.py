@@ -252,6 +252,7 @@ def analyzed_plan(session: SparkSession, text: str) -> str:
     plan = found.group(1) if found else whole
     for ours, theirs in _ONE_THING:
         plan = re.sub(ours, theirs, plan)
+    plan = re.sub(r"\bdate_trunc\(\w+", lambda match: match[0].lower(), plan)
     ids: dict[str, str] = {}
     return re.sub(r"(#|CTERelation\w+ )(\d+)", lambda each: each[1] + ids.setdefault(each[2], str(len(ids))), plan)
 
@@ -362,9 +363,10 @@ def _emission(
             )
         if timing is None:
             raise InvalidDefinitionError(
-                f'{what} needs a time column, and "{statement.name}" has none',
+                f'{what} needs a time column with a watermark, and "{statement.name}" has none',
                 place=where.place,
-                detail="No output is a time column of what it reads, the start or the end of a window, or a bucket.",
+                detail="A watermark passes through a time column, the start or the end of a window, a bucket, and any"
+                " of these plus a constant.",
                 hint="Group by a window and show it, such as TUMBLE_START(ts, INTERVAL '1 minute') AS bar_time.",
             )
     lateness = None

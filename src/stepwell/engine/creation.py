@@ -290,6 +290,7 @@ def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyz
         emission=analyzed.emission,
         judge=_create_judge(tx, runtime, analyzed, len(plan.hidden)),
         live=blocks[-1] if analyzed.emission.is_gated else None,
+        time_chosen=statement.options.time_column is not None,
     )
     return Definition(RelationKind.MATERIALIZED, view=view)
 

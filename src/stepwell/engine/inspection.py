@@ -262,7 +262,11 @@ def _explain_refresh(runtime: Runtime, view: Relation) -> Rows:
             step, reason = Rule.EMIT.value, "if a window closes, or its interval is over"
         with runtime.catalog.read() as tx:
             last = views.last_refresh(tx, RelationId(id_))
-        cost = f"{last.microseconds / 1000:.0f} ms, {last.jobs} jobs, {last.bytes_read} bytes" if last else None
+        cost = (
+            f"{last.microseconds / 1000:.0f} ms, {last.jobs} job{'s' * (last.jobs != 1)}, {last.bytes_read} bytes"
+            if last
+            else None
+        )
         rows.append((owner or each.name, owner is not None, step, reason or None, cost))
     return Rows(["name", "is_part", "step", "why", "last_time"], rows)
 

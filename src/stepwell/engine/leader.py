@@ -105,15 +105,19 @@ class Leader:
                     hint="It becomes readable with the next barrier that succeeds; FLUSH asks for one.",
                 ) from failure
 
+    def emit(self) -> None:
+        """Let the views that emit by the clock show all that is known of them, and wait until it can be read."""
+        self.flush()
+        epoch = request_emission(self._runtime)
+        if epoch is not None:
+            self.wait_readable(epoch)
+
     def flush(self) -> None:
-        """Close the open epoch if anything waits in it, show what is due, and wait until all of it can be read."""
-        emits = request_emission(self._runtime)
+        """Close the open epoch if anything waits in it, and wait until all of it can be read."""
         with self._runtime.catalog.read() as tx:
             at = control.look(tx)
             pending = barriers.has_input(tx)
         self.wait_readable(at.open_epoch if pending else Epoch(at.open_epoch - 1))
-        if emits is not None:
-            self.wait_readable(emits)
 
     def interval_changed(self) -> None:
         """Look at the barrier interval again; with one, the loop must run even while nobody waits."""

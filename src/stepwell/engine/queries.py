@@ -112,9 +112,10 @@ class Binding:
         """`view$late`: the changes that came too late for a view, with their signs and epochs."""
         base, _, face = name.rpartition("$")
         relation = self._snapshot.relation(base)
-        if face.lower() != "late" or reference.as_of:
-            hint = f"There is {base}$late." if face.lower() != "late" else "It says in _epoch when each row came."
-            raise UndefinedTableError(f'{relation.kind} "{base}" has no face "{face}"', hint=hint)
+        if face.lower() != "late":
+            raise UndefinedTableError(f'{relation.kind} "{base}" has no face "{face}"', hint=f"There is {base}$late.")
+        if reference.as_of:
+            raise UnsupportedError(f'"{name}" shows the present only', hint="Its _epoch says when each row came.")
         judge = None
         if relation.definition.view is not None:
             parts = [self._snapshot.relation_numbered(id_) for id_ in relation.view.blocks]

@@ -105,9 +105,13 @@ def _followed(
     seen_at, nulls = record.seen_at, 0
     if new:
         reach = time_reach(runtime.warehouse, table, new, table.column(rule.column).name)
-        high, nulls, seen_at = reach.high, reach.nulls, now
-        if high is not None and rule.max_future is not None and high > now + rule.max_future:
-            high, ahead = _within(runtime, table, rule.column, new, now + rule.max_future)
+        inserted = [file for file in new if not file.statistics.retracted]
+        high, seen_at = reach.high, now
+        nulls = time_reach(runtime.warehouse, table, inserted, table.column(rule.column).name).nulls
+        limit = FOREVER if rule.max_future is None else now + rule.max_future
+        takes_back = len(inserted) < len(new)
+        if high is not None and (high > limit or (takes_back and high - rule.delay > mark)):
+            high, ahead = _within(runtime, table, rule.column, new, limit)  # of the rows that come, not those that go
         if high is not None:
             mark = max(mark, max(high - rule.delay, NEVER + 1))
     idle = rule.idle_timeout is not None and seen_at is not None and now - seen_at >= rule.idle_timeout
@@ -127,7 +131,7 @@ def _within(
 ) -> tuple[int | None, int]:
     """The last moment of some rows that lies within a limit, and how many come after it."""
     type_ = table.column(column).type
-    far = f"NOT {is_before(quote(column), type_, limit + 1)}"
+    far = "false" if limit >= FOREVER else f"NOT {is_before(quote(column), type_, limit + 1)}"
     with translated():
         rows = scan_delta(runtime.spark.session, runtime.warehouse, table, new).where(f"{DIFF} > 0")
         found = rows.selectExpr(f"max(IF({far}, NULL, {quote(column)}))", f"count_if({far})").first()

@@ -91,7 +91,7 @@ class Decomposer:
             return self._partitioned(tree, names)
         if type(tree) is exp.Union and tree.args.get("distinct"):
             rows = self._union(tree, names)
-            return _distinct(rows, names)
+            return self._timed(_distinct(rows, names))
         if not isinstance(tree, exp.Select) and type(tree) is not exp.Union:
             raise Unsuited(f"{tree.key.upper()} has no rule")
         return self._rows(tree, names)
@@ -293,7 +293,7 @@ class Decomposer:
                 raise Unsuited("DISTINCT ON has no rule")
             inner = tree.copy()
             inner.set("distinct", None)
-            return _distinct(self._rows(inner, names), names)
+            return self._timed(_distinct(self._rows(inner, names), names))
         tree = SubqueryJoins(self._scope).applied(tree)
         _refuse_expressions(tree)
         sources, columns = self._sources(tree)
@@ -320,9 +320,13 @@ class Decomposer:
         )
         if len(outputs) != len(names):
             raise Unsuited("its columns could not be counted")
-        transfers = transfers_of(rows, self._times)[: len(keys)]
-        time_key = next((index for index, transfer in enumerate(transfers) if transfer is not None), None)
-        return Group(rows, len(keys), (), tuple(grouping.aggregates), outputs, names, condition, time_key=time_key)
+        return self._timed(Group(rows, len(keys), (), tuple(grouping.aggregates), outputs, names, condition))
+
+    def _timed(self, group: Group) -> Group:
+        """A group that knows which of its keys is event time, or a bucket of it."""
+        transfers = transfers_of(group.rows, self._times)[: group.keys]
+        key = next((index for index, transfer in enumerate(transfers) if transfer is not None), None)
+        return dataclasses.replace(group, time_key=key)
 
     def _time(self, sources: list[Source], columns: list[tuple[str, ...]]) -> exp.Column | None:
         """The time column of the first source that has one."""

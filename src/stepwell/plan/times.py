@@ -220,6 +220,7 @@ _FORMS = (
     (r"\(?_t\)?", lambda: Transfer()),
     (r"CAST\(_t AS TIMESTAMP(?:_NTZ|_LTZ)?\)", lambda: Transfer()),
     (rf"\(?_t ([+-]) {_INTERVAL}\)?", _shifted),
+    (rf"\(?{_INTERVAL} \+ _t\)?", lambda number, unit: _shifted("+", number, unit)),
     (r"\(?_t ([+-]) (\d+)\)?", lambda sign, number: Transfer(shift=int(sign + number))),
     (r"WINDOW\(_t, '([^']+)'(?:, '([^']+)')?\)\.(start|end)", _windowed),
     (r"TIMESTAMP_MICROS\(UNIX_MICROS\(_t\) - PMOD\(UNIX_MICROS\(_t\) - (-?\d+), (\d+)\)\)", _bucketed),

@@ -130,7 +130,10 @@ def _changes_reference(call: exp.Anonymous, text: Slice, base: int, aliased: boo
             place=where.place,
             hint="Write changes(t, after, upto): the changes of the epochs (after, upto].",
         )
-    parts = tuple(identifier.name for identifier in sorted(identifiers, key=lambda each: int(each.meta["start"])))
+    parts = tuple(
+        identifier.name.replace(_DOLLAR, "$")
+        for identifier in sorted(identifiers, key=lambda each: int(each.meta["start"]))
+    )
     ends = max(int(identifier.meta["end"]) for identifier in identifiers)
     name = Name(parts, Slice(text.source, begins, base + ends + 1))
     epochs = [int(number.this) for number in numbers]

@@ -49,7 +49,8 @@ def _parse_query(cursor: Cursor) -> tuple[Slice, EmitClause]:
         if depth or follows is None or index == start:
             continue
         emits = token.says("EMIT") and follows.says("ON", "AFTER", "PERIODICALLY")
-        if emits or (token.says("ALLOW") and follows.says("LATENESS")):
+        before = cursor.tokens[index - 1]
+        if emits or (token.says("ALLOW") and follows.kind == Kind.WORD and not before.says("AS", ".", ",")):
             end = index
             break
     query = Slice(cursor.source, cursor.tokens[start].start, cursor.tokens[end - 1].end)
@@ -127,7 +128,14 @@ def parse_alter_view(cursor: Cursor) -> AlterView:
     if cursor.accept("RESUME"):
         return AlterView(name, ViewAction.RESUME)
     if cursor.accept("SET"):
-        return AlterView(name, ViewAction.SET, options=_parse_list(cursor, ViewOptions()))
+        options = _parse_list(cursor, ViewOptions())
+        if options.time_column is not None:
+            raise InvalidDefinitionError(
+                "the time column of a view is part of its definition",
+                place=name.slice.place,
+                hint="CREATE OR REPLACE MATERIALIZED VIEW … WITH (time_column = …) gives it another.",
+            )
+        return AlterView(name, ViewAction.SET, options=options)
     raise cursor.unexpected("PAUSE, RESUME, RENAME TO or SET")
 
 
