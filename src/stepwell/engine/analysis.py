@@ -87,7 +87,8 @@ def analyze(runtime: Runtime, statement: CreateView) -> Analyzed:
         by_placeholder = {placeholder(relation.id): relation for relation in inputs}
         known = {name: tuple(column.name for column in each.columns) for name, each in by_placeholder.items()}
         times = {int(relation.id): time for relation in inputs if (time := relation.time_column)}
-        plan, again = Decomposer(known, times).plan(text, names)
+        tables = frozenset(int(relation.id) for relation in inputs if relation.kind == RelationKind.TABLE)
+        plan, again = Decomposer(known, times, tables).plan(text, names)
         if not isinstance(plan.root, Whole):
             reason = _misread(session, text, again)
             plan = Plan(Whole(text, names, reason)) if reason else plan

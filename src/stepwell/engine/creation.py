@@ -337,7 +337,10 @@ def _create_state(tx: Transaction, runtime: Runtime, block: Block) -> RelationId
     folding = folding_of(block) if isinstance(block, Group) else None
     if folding is None:
         return None
-    definition = Definition(RelationKind.STATE, key=tuple(keys_of(folding.group)))
+    keys, time = keys_of(folding.group), folding.group.time_key
+    if time is not None:  # changes are close to each other in time, so that is what a state is sorted by first
+        keys.insert(0, keys.pop(time))
+    definition = Definition(RelationKind.STATE, key=tuple(keys))
     return relations.create(tx, f"_sw_{runtime.attempt()}", definition, folding.columns).id
 
 

@@ -69,7 +69,7 @@ REPAIR = "repair"
 RESUMED = "resumed"
 """The reason of a view that is to catch up with the changes that it has missed."""
 
-LARGE_STATE = 32 * 2**20
+LARGE_STATE = 4 * 2**20
 """A state of more bytes than this is read by the range of the keys that have changed, which takes a job to know."""
 
 PATIENCE = 8
@@ -468,6 +468,9 @@ class Refresher:
         if self._touched is None or not isinstance(block.rows, Select):
             return
         origins = block.rows.origins
+        time = block.time_key if isinstance(block, Group) else None
+        if time is not None and origins[time] is None:
+            return  # a bucket is no column, and all that is left of the key is in every bucket
         columns = {key: origin for key, origin in zip(keys_of(block), origins, strict=False) if origin is not None}
         self._cutter.cut_rows(block.rows, modes, TOUCHED, self._touched, columns)
         self._touched = None  # once is enough
@@ -521,7 +524,9 @@ class Refresher:
                 pairs = folding.replaced(folding.partial(self._rows_touched(group), careful=careful), KEPT, touched)
             case _:
                 rows = grouped_rows(group, self._there(group.rows, Mode.AFTER), signed=False)
-                pairs = folding.replaced(folding.partial(rows, careful=careful), KEPT, None)
+                partial = folding.partial(rows, careful=careful)
+                is_new = self._state is not None and self._is_new(self._state)
+                pairs = folding.first(partial) if is_new else folding.replaced(partial, KEPT, None)
         return folding.finished(pairs, self._view.columns, checked=not careful)
 
     def _bounded(self, folding: Folding, partial: str, step: Step) -> str:
@@ -532,7 +537,7 @@ class Refresher:
         batch = self._collected(self._sql(partial), step)
         if batch is None:
             return partial
-        key = self._state.columns[0]
+        key = self._state.column(self._state.key[0])
         values = batch.column(key.name).to_pylist()
         if values and None not in values and all(isinstance(value, int | str | datetime.date) for value in values):
             self._bounds = f"{key.name} BETWEEN {literal(min(values))} AND {literal(max(values))}"

@@ -49,6 +49,8 @@ class Part:
     """Of a mergeable part: whether `{a}` is worse than `{b}`, and so does not matter beside it."""
     odd: str = "false"
     """Of which `{a}` that cannot be said."""
+    follows: bool = False
+    """Whether it belongs to the first part of its aggregate, `{o0}` and `{p0}`, and is kept or replaced with it."""
 
     def sql(self, *, careful: bool) -> str:
         """The column of a state, from rows; of no rows at all, a sum is 0 and not NULL."""
@@ -76,6 +78,8 @@ _NOTHING = State(Kind.NONE)
 def state_of(aggregate: Aggregate) -> State:
     """How an aggregate is kept, given its types; the rows have `_diff` of 1 or -1 and `_sw_id`."""
     make = _STATES.get(aggregate.function)
+    if aggregate.since is not None and make is not None and len(aggregate.argument_types) == 2:
+        return _packed(aggregate)
     if make is None or not aggregate.plain:
         return _NOTHING
     types = tuple(parse_type(each) for each in aggregate.argument_types)
@@ -318,6 +322,24 @@ def _end(function: str, sign: str) -> _Make:
         return State(Kind.MERGEABLE, (Part(struct, partial, merge, worse=worse),), "{0}.x")
 
     return make
+
+
+def _packed(aggregate: Aggregate) -> State:
+    """first and last by time within a window, with time and number in one number: Spark need not sort for that."""
+    function, sign, best = (
+        ("min_by", "<", "least") if aggregate.function in ("first", "first_value") else ("max_by", ">", "greatest")
+    )
+    value, time = aggregate.arguments
+    since = f"unix_micros({time}) - unix_micros({aggregate.since})"
+    if parse_type(aggregate.argument_types[1]) in INTEGERS:
+        since = f"{time} - {aggregate.since}"
+    most = 1 << aggregate.bits
+    wrong = "CAST(raise_error('stepwell: a table has more rows than its bars can tell apart') AS BIGINT)"
+    key = f"(({since}) * {most}L + IF(_sw_id BETWEEN 0 AND {most - 1}L, _sw_id, {wrong}))"
+    order = Part("BIGINT", f"{function[:3]}({key})", f"{best}({{o}}, {{p}})", worse=f"{{a}} {_OPPOSITE[sign]} {{b}}")
+    merge = f"CASE WHEN {{o0}} IS NULL THEN {{p}} WHEN {{p0}} IS NULL OR {{o0}} {sign} {{p0}} THEN {{o}} ELSE {{p}} END"
+    held = Part(aggregate.result_type, f"{function}({value}, {key})", merge, follows=True)
+    return State(Kind.MERGEABLE, (order, held), "{1}")
 
 
 _OPPOSITE = {"<": ">", ">": "<"}

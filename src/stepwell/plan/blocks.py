@@ -105,6 +105,10 @@ class Aggregate:
     result_type: str = ""
     plain: bool = True
     """Whether it is the function and its arguments, and nothing else: no DISTINCT, no ORDER BY."""
+    since: str | None = None
+    """Of a first or last by time: the key that is the start of its window, if rows are numbered as they came."""
+    bits: int = 0
+    """How many bits there are for that number beside the time since then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,10 @@ WORTHWHILE = 2_000_000
 """Microseconds of recomputing below which a choice is not worth a mistake: small views always go by their rule."""
 
 
+FIXED = 3_000_000
+"""Microseconds of a run that Spark may spend on planning and starting, and that do not grow with its rows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What one run took, and over how many rows: of the change, or of the inputs for a recomputation."""
@@ -24,7 +28,8 @@ class Cost:
 
     def expected(self, rows: int) -> int:
         """What it would take over so many rows; never less than it took, for there is work that no row causes."""
-        return round(self.microseconds * max(1.0, rows / max(1, self.rows)))
+        by_rows = max(0, self.microseconds - FIXED)
+        return round(self.microseconds + by_rows * max(0.0, rows / max(1, self.rows) - 1))
 
 
 @dataclass(frozen=True, slots=True)

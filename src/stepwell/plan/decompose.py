@@ -9,11 +9,12 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from stepwell.plan.blocks import Block, Group, Join, Partitioned, Plan, Rows, Select, Source, UnionAll, Whole
+from stepwell.plan.blocks import Aggregate, Block, Group, Join, Partitioned, Plan, Rows, Select, Source, UnionAll, Whole
 from stepwell.plan.grouping import Grouping, Unsuited, has_aggregate, sql_of
 from stepwell.plan.rewrites import (
     aliases_of,
@@ -46,8 +47,14 @@ _GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer", "in
 class Decomposer:
     """Takes one query apart. `columns` are those of the relations behind the placeholders in it."""
 
-    def __init__(self, columns: Mapping[str, tuple[str, ...]], times: Mapping[int, str] | None = None) -> None:
-        """`times` are the time columns of the relations that have one."""
+    def __init__(
+        self,
+        columns: Mapping[str, tuple[str, ...]],
+        times: Mapping[int, str] | None = None,
+        tables: AbstractSet[int] = frozenset(),
+    ) -> None:
+        """`times` are the time columns of the relations that have one, `tables` those whose rows are numbered."""
+        self._tables = tables
         self._columns = {name.lower(): names for name, names in columns.items()}
         self._times = dict(times or {})
         self._hidden: list[Block] = []
@@ -326,7 +333,24 @@ class Decomposer:
         """A group that knows which of its keys is event time, or a bucket of it."""
         transfers = transfers_of(group.rows, self._times)[: group.keys]
         key = next((index for index, transfer in enumerate(transfers) if transfer is not None), None)
-        return dataclasses.replace(group, time_key=key)
+        window = transfers[key] if key is not None else None
+        if window is None or not window.every or window.zone or window.shift or not self._is_numbered(group.rows):
+            return dataclasses.replace(group, time_key=key)
+        bits = 63 - window.size.bit_length()
+        aggregates = group.aggregates
+        if bits >= _BITS:
+            aggregates = tuple(
+                dataclasses.replace(each, since=f"_sw_g{key}", bits=bits) if _is_by_time(each) else each
+                for each in aggregates
+            )
+        return dataclasses.replace(group, time_key=key, aggregates=aggregates)
+
+    def _is_numbered(self, rows: Rows) -> bool:
+        """Whether the identities of rows are the numbers of a table's rows."""
+        if not isinstance(rows, Select) or rows.generates or len(rows.sources) != 1:
+            return False
+        relation = rows.sources[0].input
+        return relation in self._tables if isinstance(relation, int) else self._is_numbered(relation)
 
     def _time(self, sources: list[Source], columns: list[tuple[str, ...]]) -> exp.Column | None:
         """The time column of the first source that has one."""
@@ -482,6 +506,14 @@ def _refuse_order(tree: exp.Expr) -> None:
                        ("cluster", "CLUSTER BY"), ("distribute", "DISTRIBUTE BY")):  # fmt: skip
         if tree.args.get(part):
             raise Unsuited(f"{name} has no rule")
+
+
+_BITS = 37
+"""A window that leaves fewer bits for the numbers of rows, one of more than a minute, is not worth the risk."""
+
+
+def _is_by_time(aggregate: Aggregate) -> bool:
+    return aggregate.function in ("first", "first_value", "last", "last_value") and len(aggregate.arguments) == 2
 
 
 def _is_limited(tree: exp.Query) -> bool:

@@ -56,14 +56,17 @@ class Folding:
     @property
     def can_lose(self) -> bool:
         """Whether it can be seen in a state that a row which was taken back did not matter."""
-        return all(state.kind == Kind.INVERTIBLE or all(part.worse for part in state.parts) for state in self.states)
+        return all(
+            state.kind == Kind.INVERTIBLE or all(part.worse or part.follows for part in state.parts)
+            for state in self.states
+        )
 
     def partial(self, rows: str, *, careful: bool, losing: bool = False) -> str:
         """Signed rows to a state for each of their groups; if that is `losing` rows, with the best of these beside."""
         keys = keys_of(self.group)
         columns = [*keys, f"coalesce(sum({DIFF}), 0L) AS {COUNT}"]
         for name, part in self._parts():
-            if losing and part.worse:
+            if losing and (part.worse or part.follows):
                 columns.append(f"CAST({part.partial} FILTER (WHERE {DIFF} > 0) AS {part.type}) AS {name}")
                 columns.append(f"CAST({part.partial} FILTER (WHERE {DIFF} < 0) AS {part.type}) AS {_lost(name)}")
             else:
@@ -79,11 +82,15 @@ class Folding:
         """
         keys = keys_of(self.group)
         columns = [f"p.{key} AS {key}" for key in keys]
-        count, worst = f"coalesce(s.{COUNT}, 0L) + p.{COUNT}", []
+        count, worst, mattered = f"coalesce(s.{COUNT}, 0L) + p.{COUNT}", [], "false"
         states = []
         for name, part in self._parts():
             old, new, lost = f"s.{name}", f"p.{name}", f"p.{_lost(name)}"
             merged = part.merge.replace("{o}", old).replace("{p}", new)
+            if part.follows:
+                first = f"{name.rpartition('_')[0]}_0"
+                merged = merged.replace("{o0}", f"s.{first}").replace("{p0}", f"p.{first}")
+                merged = f"IF({mattered}, {new}, {merged})" if losing else merged
             if losing and part.worse:
                 mattered = f"({lost} IS NOT NULL AND NOT coalesce({_compared(part.worse, lost, old)}, false))"
                 replaced = f"coalesce(NOT ({_compared(part.worse, new, lost)}) AND {new} IS NOT NULL, false)"
@@ -96,6 +103,13 @@ class Folding:
         columns += [f"s.{COUNT} AS _sw_on", f"{count} AS _sw_mn", *states]
         joined = f"({partial}) AS p LEFT JOIN {state} AS s ON {same_keys(self.group, 'p', 's')}"
         return f"SELECT {', '.join(columns)} FROM {joined}"
+
+    def first(self, partial: str) -> str:
+        """Old and new states side by side, where there is no old one yet."""
+        columns = [*keys_of(self.group), "CAST(NULL AS BIGINT) AS _sw_on", f"{COUNT} AS _sw_mn"]
+        for name, part in self._parts():
+            columns += [f"CAST(NULL AS {part.type}) AS {_old(name)}", f"{name} AS {_new(name)}"]
+        return f"SELECT {', '.join(columns)} FROM ({partial})"
 
     def replaced(self, partial: str, state: str, touched: str | None) -> str:
         """Old and new states side by side: what is kept, and what is there now; for the `touched` groups or for all."""
