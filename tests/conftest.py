@@ -47,7 +47,13 @@ SLOW = (
     "test_view_statements.py",
     "test_graphs.py",
     "test_many_processes.py",
+    "test_event_time.py",
+    "test_demo.py",
+    "test_emission.py",
+    "test_docs.py",
+    "test_scenarios.py",
     "test_view_kills.py",
+    "test_time_kills.py",
 )
 
 
