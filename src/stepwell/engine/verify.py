@@ -25,7 +25,7 @@ from stepwell.plan.render import difference
 from stepwell.relations import Relation
 from stepwell.types import DOUBLE, FLOAT, parse_type, quote
 from stepwell.views import EmitMode, Input, RelationId, ViewState, stale
-from stepwell.watermarks import NEVER
+from stepwell.watermarks import NEVER, MarkRecord
 
 SAMPLE = 5
 PENDING = "_sw_pending"
@@ -54,7 +54,7 @@ def verify(runtime: Runtime, view: Relation) -> Verdict:
     """Recompute a view from its parents at the epoch that it reflects, and compare."""
     definitions = load(runtime)
     with runtime.catalog.read() as tx:
-        record = views.get_all(tx)[view.id]
+        record, mark = views.get_all(tx)[view.id], watermarks.get_all(tx).get(view.id) or MarkRecord(view.id)
     if record.reflects < 0:
         raise StepwellError(f'{view.kind} "{view.name}" has no rows yet', hint="FLUSH waits for it.", sqlstate="55000")
     epoch = Epoch(record.reflects)
@@ -62,8 +62,8 @@ def verify(runtime: Runtime, view: Relation) -> Verdict:
         blocks = [definitions.by_id[id_] for id_ in view.view.blocks]
         in_parts = view.view.live is not None or any(each.view.judge for each in (view, *blocks))
         if not in_parts and (not blocks or _is_plain(definitions, [view, *blocks])):
-            return _compare(runtime, definitions, view, epoch)
-        verdicts = [_compare(runtime, definitions, each, epoch) for each in (*blocks, view)]
+            return _compare(runtime, definitions, view, epoch, mark)
+        verdicts = [_compare(runtime, definitions, each, epoch, mark) for each in (*blocks, view)]
     last = verdicts[-1]
     return dataclasses.replace(
         last,
@@ -86,7 +86,7 @@ def mark_for_repair(runtime: Runtime, view: Relation) -> None:
                 views.put(tx, [dataclasses.replace(records[id_], reflects=stale(records[id_].reflects), reason=reason)])
 
 
-def _compare(runtime: Runtime, definitions: Definitions, view: Relation, epoch: Epoch) -> Verdict:
+def _compare(runtime: Runtime, definitions: Definitions, view: Relation, epoch: Epoch, mark: MarkRecord) -> Verdict:
     workspace = Workspace(runtime, definitions.by_id, epoch, {}, runtime.spark.session)
     block = definitions.blocks[view.id]
     rounded = _is_rounded(block)
@@ -111,11 +111,11 @@ def _compare(runtime: Runtime, definitions: Definitions, view: Relation, epoch: 
         if ledger is not None:
             refresher.judge(ledger, NEVER, definitions.by_id, epoch)
             own.append((LEDGER, lambda: workspace.stored(ledger)))
-        whole = refresher.whole() if view.view.live is None else _shown(runtime, view, workspace)
+        whole = refresher.whole() if view.view.live is None else shown_now(view, mark.mark)
         text, reader = f"SELECT {names} FROM ({whole})", view
     stored = f"SELECT {', '.join(quote(column.name) for column in view.columns)} FROM {OWN}"
     if view.view.emission.mode == EmitMode.PERIODICALLY:
-        text, stored = _not_pending(runtime, view, workspace, own)
+        text, stored = _not_pending(view, workspace, mark, own)
     new, old = by_value(view, text, rounded=rounded), by_value(view, stored, rounded=rounded)
     found = workspace.run(difference(view.columns, new, old), reader, *own).persist()
     try:
@@ -128,23 +128,13 @@ def _compare(runtime: Runtime, definitions: Definitions, view: Relation, epoch: 
     return Verdict(epoch, workspace.before(view.id).count, counts[0], counts[1], tuple(tuple(row) for row in sample))
 
 
-def _shown(runtime: Runtime, view: Relation, workspace: Workspace) -> str:
-    """All that a view shows by the watermark that it stands at."""
-    with runtime.catalog.read() as tx:
-        record = watermarks.get_all(tx).get(view.id)
-    return shown_now(view, record.mark if record else NEVER)
-
-
 def _not_pending(
-    runtime: Runtime, view: Relation, workspace: Workspace, own: list[tuple[str, Callable[[], DataFrame]]]
+    view: Relation, workspace: Workspace, mark: MarkRecord, own: list[tuple[str, Callable[[], DataFrame]]]
 ) -> tuple[str, str]:
     """What is known of a view and what it shows, but for what has changed since it last showed everything."""
     assert view.view.live is not None
     live = view.view.live
-    with runtime.catalog.read() as tx:
-        record = watermarks.get_all(tx).get(view.id)
-    since = Epoch(record.emitted_epoch or 0) if record else Epoch(0)
-    missed = workspace.since(since, [live])
+    missed = workspace.since(Epoch(mark.emitted_epoch or 0), [live])
     names = ", ".join(quote(column.name) for column in view.columns)
     known, stored = f"SELECT * FROM ({shown(view.columns, live)})", f"SELECT * FROM {OWN}"
     if missed.delta(live):
