@@ -53,6 +53,7 @@ WINDOWS = {
     "sessions_of_all": "SELECT SESSION_START(event_time, INTERVAL '5 seconds') AS since, count(*) AS n FROM trades GROUP BY SESSION(event_time, INTERVAL '5 seconds')",
     "spark_window": "SELECT window.start AS since, window.end AS until, window, avg(price) AS p FROM trades GROUP BY window(event_time, '1 minute')",
     "in_from": "SELECT symbol, window_start, window_end, sum(quantity) AS q FROM TUMBLE(trades, event_time, INTERVAL '30 seconds') GROUP BY symbol, window_start, window_end",
+    "sessions_in_from": "SELECT symbol, window_start, window_end, count(*) AS n FROM SESSION(trades, event_time, INTERVAL '20 seconds', symbol) GROUP BY symbol, window_start, window_end",
     "rows_in_from": "SELECT id, window_start FROM HOP(trades, event_time, INTERVAL '1 minute', INTERVAL '2 minutes') AS h WHERE price > 1",
     "bucketed": "SELECT time_bucket(INTERVAL '5 minutes', event_time) AS b, count(*) AS n FROM trades GROUP BY time_bucket(INTERVAL '5 minutes', event_time)",
     "by_month": "SELECT time_bucket(INTERVAL '1 month', event_time, 'Europe/Berlin') AS b, count(*) AS n FROM trades GROUP BY 1",
@@ -86,7 +87,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stepwell.Databa
             " WATERMARK FOR event_time AS event_time - INTERVAL '5 seconds')"
         )
         for name, query in (BARS | WINDOWS).items():
-            policy = "auto" if name == "sessions_of_all" else "incremental strict"
+            policy = "auto" if name in ("sessions_of_all", "sessions_in_from") else "incremental strict"
             db.sql(f"CREATE MATERIALIZED VIEW {name} WITH (refresh_policy = '{policy}') AS {query}")
         yield db
 
@@ -118,6 +119,11 @@ def test_maintained_equals_recomputed(
     assert played >= EXAMPLES
     for name in BARS | WINDOWS:
         assert answer(shared, f"VERIFY {name}")[0][2] is True, name
+
+
+def test_sessions_in_from_are_those_of_group_by(shared: stepwell.Database) -> None:
+    named = "SELECT symbol, since, until, n FROM sessions"
+    assert sorted(answer(shared, named)) == sorted(answer(shared, "SELECT * FROM sessions_in_from"))
 
 
 def test_time_passes_through_the_cascade(shared: stepwell.Database) -> None:

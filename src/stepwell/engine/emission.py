@@ -62,7 +62,7 @@ def _after_watermark(workspace: Workspace, view: Relation, marks: Marks, rule: R
         closing = f"{_before(view, new)} AND NOT {_before(view, old)}"
     if corrected is None and closing is None:
         return None
-    why = {True: "windows close", False: "windows that have closed are corrected"}[closing is not None]
+    why = "windows close" if closing is not None else "windows that have closed are corrected"
     return Emitting(closed_change(view.columns, live, corrected, closing), workspace, why)
 
 

@@ -55,6 +55,9 @@ _AS_OF = re.compile(
 _FACE = re.compile(r"(\w)\$([a-z])", re.IGNORECASE)
 _DOLLAR = "\u01c3"
 """A letter to sqlglot, which takes no dollar for a part of a name."""
+_SESSION = re.compile(r"\b((?:from|join)\s+)session(\s*\()", re.IGNORECASE)
+_SESSION_NAME = "seszion"
+"""A function to sqlglot, which takes SESSION for a word of its own; of the same length, since places are counted."""
 _A_QUERY_INSIDE = re.compile(r"\b(select|from)\b", re.IGNORECASE)
 
 
@@ -66,7 +69,8 @@ def find_references(text: Slice, prefix: str = QUERY) -> list[Reference]:
     """The references in a query, in an expression that may hold subqueries, or in a FROM, in the order of the text."""
     if not _A_QUERY_INSIDE.search(prefix.removeprefix(EXPRESSION) + text.text):
         return []  # a thousand VALUES need no parser to see that they name nothing
-    tree = _parse(prefix + _FACE.sub(rf"\1{_DOLLAR}\2", text.text))
+    readable = _SESSION.sub(rf"\1{_SESSION_NAME}\2", _FACE.sub(rf"\1{_DOLLAR}\2", text.text))
+    tree = _parse(prefix + readable)
     if tree is None:
         return []
     base = text.start - len(prefix)
@@ -79,7 +83,7 @@ def _reference(table: exp.Table, text: Slice, base: int) -> Iterator[Reference]:
     if isinstance(table.this, exp.Anonymous) and table.this.name.lower() == "changes":
         yield _changes_reference(table.this, text, base, aliased)
         return
-    if isinstance(table.this, exp.Anonymous) and table.this.name.lower() in ("tumble", "hop"):
+    if isinstance(table.this, exp.Anonymous) and table.this.name.lower() in ("tumble", "hop", _SESSION_NAME):
         yield from _windowed_reference(table.this, text, base)
         return
     if not isinstance(table.this, exp.Identifier):

@@ -4,6 +4,7 @@
     HOP(ts, INTERVAL '1 minute', INTERVAL …)     window(ts, size, slide)
     SESSION(ts, INTERVAL '5 minutes')            session_window(ts, '5 minutes')
     FROM TUMBLE(t, ts, INTERVAL '1 minute')      t with window_start and window_end; so HOP
+    FROM SESSION(t, ts, INTERVAL '5 minutes', k) the same with the sessions of each k
     time_bucket(INTERVAL '5 minutes', ts)        arithmetic on ts, from Monday, 2000-01-03, or of months from 2000-01-01
 
 Windows begin at 1970-01-01 UTC. Of a column of whole numbers, TUMBLE and time_bucket take a whole number as width.
@@ -94,7 +95,9 @@ def _read(source: str, name: Token, tokens: Sequence[Token]) -> _Call | None:
 def _window(call: _Call) -> dict[Slice, str]:
     kind, _, end = call.name.text.lower().partition("_")
     wanted = _ARGUMENTS[kind]
-    if len(call.arguments) == wanted + 1 and not end and kind != "session":
+    if kind == "session" and len(call.arguments) >= 3 and not end:
+        return _session_table(call)
+    if len(call.arguments) == wanted + 1 and not end:
         return _table(call, kind)
     if len(call.arguments) != wanted:
         what = {"tumble": "a time and a width", "hop": "a time, a slide and a size", "session": "a time and a gap"}
@@ -121,6 +124,27 @@ def _table(call: _Call, kind: str) -> dict[Slice, str]:
     return {
         Slice(call.source, call.name.start, call.opening.end): opened,
         Slice(call.source, relation.end, call.closing.end): ")",
+    }
+
+
+def _session_table(call: _Call) -> dict[Slice, str]:
+    """A relation with the start and the end of the session of each row; columns behind the gap are its key."""
+    time, gap = call.argument(1).text, f"INTERVAL '{_microseconds(call, 2) / 1_000_000:.6f}' SECOND"
+    keys = [f"_sw_k{index}" for index in range(len(call.arguments) - 3)]
+    named = "".join(f", {call.argument(index + 3).text} AS {key}" for index, key in enumerate(keys))
+    partition = f"PARTITION BY {', '.join(keys)} " if keys else ""
+    over = f"OVER ({partition}ORDER BY _sw_time)"
+    opened = (
+        "(SELECT _sw_row.*, _sw_start AS window_start,"
+        f" max(_sw_time) OVER (PARTITION BY {', '.join([*keys, '_sw_start'])}) + {gap} AS window_end"
+        f" FROM (SELECT *, max(CASE WHEN _sw_opens THEN _sw_time END) {over} AS _sw_start"
+        f" FROM (SELECT *, coalesce(lag(_sw_time) {over} + {gap} <= _sw_time, true) AS _sw_opens"
+        f" FROM (SELECT struct(*) AS _sw_row, {time} AS _sw_time{named} FROM "
+    )
+    relation = call.argument(0)
+    return {
+        Slice(call.source, call.name.start, call.opening.end): opened,
+        Slice(call.source, relation.end, call.closing.end): f" WHERE {time} IS NOT NULL))))",
     }
 
 
