@@ -56,7 +56,7 @@ EMIT AFTER WATERMARK ALLOW LATENESS INTERVAL '1 day';
 @click.option("--rate", default=4.0, show_default=True, type=click.FloatRange(0.1, 1000), help="Trades a second.")
 @click.option("--hours", default=2.6, show_default=True, type=click.FloatRange(1.1, 24), help="Hours of the market.")
 @click.option(
-    "--epochs", default=5, show_default=True, type=click.IntRange(1, 500), help="How many batches they come in."
+    "--epochs", default=4, show_default=True, type=click.IntRange(1, 500), help="How many batches they come in."
 )
 @click.option("--pause", default=0.0, show_default=True, help="Seconds to wait between two batches.")
 @click.option("--seed", default=7, show_default=True, help="The same seed gives the same trades.")
