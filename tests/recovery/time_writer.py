@@ -27,8 +27,8 @@ def prepare(db: stepwell.Database) -> None:
 
 
 def write(db: stepwell.Database, step: int) -> None:
-    """On time, a little late, and too late."""
-    times = [step * 40, step * 40 + 5, step * 40 - 30, step * 40 - 100]
+    """On time, a little late, too late for the minutes, and too late for all."""
+    times = [step * 40, step * 40 + 5, step * 40 - 30, step * 40 - 100, step * 40 - 120]
     db.insert("e", [(step, BASE + timedelta(seconds=at), step * 10 + n) for n, at in enumerate(times)])
 
 
