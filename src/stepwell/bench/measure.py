@@ -11,6 +11,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from stepwell.database import Database
+from stepwell.rows import Rows
+
 
 @dataclass
 class Report:
@@ -50,6 +53,14 @@ def median(action: Callable[[], object], times: int) -> float:
 
 def best_of_three(action: Callable[[], object]) -> float:
     return min(seconds(action) for _ in range(3))
+
+
+def epoch_cost(db: Database) -> float:
+    """Seconds that the newest epoch has taken for all of its views."""
+    result = db.sql("SELECT epoch, microseconds FROM stepwell.refreshes")
+    assert isinstance(result, Rows)
+    rows = result.tuples()
+    return float(sum(took for epoch, took in rows if epoch == rows[-1][0])) / 1e6
 
 
 def jvm_pid() -> int | None:

@@ -17,6 +17,7 @@ from stepwell.bench.measure import (
     Report,
     best_of_three,
     bytes_read,
+    epoch_cost,
     median,
     megabytes,
     null_job,
@@ -124,7 +125,7 @@ def _cascade(report: Report, folder: Path, rows: int, unit: float) -> None:
         batches = [trades(db.spark, next(number), LARGE).toArrow() for _ in range(4)]
         db.insert("trades", batches.pop())
         took = median(lambda: db.insert("trades", batches.pop()), 3)
-        views = _cost(db)
+        views = epoch_cost(db)
         each = views / LARGE / len(_WIDTHS) * 1e6
         report.figure(f"(b) {LARGE} new trades, durable and readable", f"{took:.2f} s")
         report.figure("  the views alone, a row and level", f"{each:.2f} us", reach="< 10", good=each < 10)
@@ -162,7 +163,7 @@ def _timed(
     report: Report, what: str, change: Callable[[], object], db: Database, recompute: float, unit: float
 ) -> None:
     took = seconds(change)
-    views = _cost(db)
+    views = epoch_cost(db)
     report.figure(what, f"{took:.2f} s")
     report.figure(
         "  the views alone, against recomputing",
@@ -188,14 +189,6 @@ def _small_epochs(report: Report, folder: Path, rows: int, unit: float) -> float
             good=jobs <= 12,
         )
         return took
-
-
-def _cost(db: Database) -> float:
-    """Seconds that the newest epoch has taken for all of its views."""
-    result = db.sql("SELECT epoch, microseconds FROM stepwell.refreshes")
-    assert isinstance(result, Rows)
-    rows = result.tuples()
-    return float(sum(took for epoch, took in rows if epoch == rows[-1][0])) / 1e6
 
 
 def _stored(db: Database) -> int:

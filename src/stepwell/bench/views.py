@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from stepwell.bench.measure import Report, bytes_read, median, megabytes, null_job, seconds, stock_session
+from stepwell.bench.measure import Report, bytes_read, epoch_cost, median, megabytes, null_job, seconds, stock_session
 from stepwell.database import Database, connect
 from stepwell.graph import Registry
-from stepwell.rows import Rows
 from stepwell.views import RelationId
 
 ROWS = 1000
@@ -48,14 +47,6 @@ def _changes(number: int, rows: int) -> pa.Table:
     )
 
 
-def _cost(db: Database) -> float:
-    """Seconds that the newest epoch has taken for all of its views."""
-    result = db.sql("SELECT epoch, microseconds FROM stepwell.refreshes")
-    assert isinstance(result, Rows)
-    rows = result.tuples()
-    return float(sum(took for epoch, took in rows if epoch == rows[-1][0])) / 1e6
-
-
 def _graph(report: Report, folder: Path, rows: int, unit: float) -> float:
     with connect(folder) as db:
         _load(db, rows)
@@ -72,7 +63,7 @@ def _graph(report: Report, folder: Path, rows: int, unit: float) -> float:
         for index in range(5):
             low = (index * 7919) % (rows - 2000)
             db.sql(f"UPDATE t1 SET v1 = v1 + 1 WHERE k >= {low} AND k < {low + ROWS}")
-            costs.append(_cost(db))
+            costs.append(epoch_cost(db))
         report.figure(f"{ROWS} updated rows, {rows} in t1, the views alone", f"{sorted(costs)[2] / unit:.1f} null jobs")
         return took
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -93,10 +92,8 @@ class Demo:
         self.screen.title("Trades, and three views: each reads the one above it.")
         self.screen.code(VIEWS.strip())
         self.db.sql(TABLE)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            self.db.sql(VIEWS)
-        for line in draw_text(graph_nodes(self.db._runtime)):
+        self.db.sql(VIEWS)
+        for line in draw_text(graph_nodes(self.db.runtime)):
             self.screen.say(line)
         self._follow(seconds, epochs, pause)
         self._late_burst()

@@ -75,11 +75,9 @@ class Screen:
 
     def _table(self, heading: str, levels: list[Shown]) -> Table:
         table = Table(title=heading, title_justify="left", title_style="", width=self.console.width, pad_edge=False)
-        table.add_column("level")
-        table.add_column("bars", justify="right")
-        table.add_column("watermark")
-        table.add_column("lag", justify="right")
-        table.add_column("newest", overflow="ellipsis", no_wrap=True)
+        for name, side in (("level", "left"), ("bars", "right"), ("watermark", "left"), ("lag", "right")):
+            table.add_column(name, justify=side, no_wrap=True)  # type: ignore[arg-type]  # rich wants the literals
+        table.add_column("newest")
         for each in levels:
             table.add_row(each.name, str(each.bars), each.watermark, each.lag, each.newest)
         return table

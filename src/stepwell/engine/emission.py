@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from stepwell.catalog import barriers
 from stepwell.engine.definitions import Definitions
 from stepwell.engine.watermarks import Marks, is_before
 from stepwell.engine.workspace import OWN, Workspace
@@ -75,7 +74,7 @@ def _periodically(
         return Emitting(_anew(view, shown(view.columns, live), rule), workspace, "all that is known", True)
     if marks.is_due(view):
         since = Epoch(record.emitted_epoch or 0)
-        if not _is_kept(workspace, since):
+        if not workspace.keeps(since):
             text = _anew(view, shown(view.columns, live), Rule.RECOMPUTE)
             return Emitting(text, workspace, "the changes since it last did are no longer kept", True)
         missed = workspace.since(since, [live])
@@ -113,8 +112,3 @@ def _reaches(workspace: Workspace, view: Relation, files: Iterable[DataFile], af
     return any(
         each.low is not None and each.high is not None and each.low < before and each.high >= after for each in reaches
     )
-
-
-def _is_kept(workspace: Workspace, epoch: Epoch) -> bool:
-    with workspace.runtime.catalog.read() as tx:
-        return epoch >= barriers.oldest(tx)

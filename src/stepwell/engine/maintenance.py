@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.storagelevel import StorageLevel
 
-from stepwell.catalog import barriers, views
+from stepwell.catalog import views
 from stepwell.engine import cutting
 from stepwell.engine.cutting import Cutter
 from stepwell.engine.definitions import Definitions, load
@@ -229,12 +229,6 @@ def _with_cost(costs: Costs, refresh: Refresh) -> Costs:
     return dataclasses.replace(costs, update=Cost(refresh.rows_in, refresh.microseconds))
 
 
-def _is_kept(runtime: Runtime, epoch: int) -> bool:
-    """Whether the changes since an epoch are all there."""
-    with runtime.catalog.read() as tx:
-        return epoch >= barriers.oldest(tx)
-
-
 def _require_functions(runtime: Runtime, view: Relation) -> None:
     wrong = unlike(view.view.functions, runtime.spark.functions)
     if wrong is not None:
@@ -249,7 +243,7 @@ def _refresh(
     inputs = dict.fromkeys(RelationId(each.relation) for each in view.view.inputs)
     outcome = Outcome(record, ViewRecord(view.id, ViewState.RUNNING, epoch, None))
     costs = _costs(workspace.runtime).get(view.id, Costs())
-    resumed = record.reflects < 0 and record.reason == RESUMED and _is_kept(workspace.runtime, held(record.reflects))
+    resumed = record.reflects < 0 and record.reason == RESUMED and workspace.keeps(held(record.reflects))
     if resumed:
         workspace = workspace.since(Epoch(held(record.reflects)), inputs)
     changed = [RelationId(id_) for id_ in dict.fromkeys(i.relation for i in view.view.inputs) if workspace.delta(id_)]

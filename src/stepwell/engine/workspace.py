@@ -11,7 +11,7 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
-from stepwell.catalog import files
+from stepwell.catalog import barriers, files
 from stepwell.engine.runtime import Runtime
 from stepwell.epochs import Epoch
 from stepwell.files import DIFF, EPOCH, ROW_ID, DataFile, NewFile, Store
@@ -79,6 +79,11 @@ class Workspace:
                 if other._missed[id_] or self.delta(id_):
                     other._deltas[id_] = (*other._missed[id_], *self.delta(id_))
         return other
+
+    def keeps(self, epoch: int) -> bool:
+        """Whether the changes since an epoch are all there."""
+        with self.runtime.catalog.read() as tx:
+            return epoch >= barriers.oldest(tx)
 
     def delta(self, relation: RelationId) -> tuple[DataFile, ...]:
         return self._deltas.get(relation, ())
