@@ -248,9 +248,7 @@ def test_enough_histories_were_played(record_property: Callable[[str, object], N
 
 
 SEEDED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
-    "retractions are ignored": lambda patch: patch.setattr(
-        scans, "_resolved", lambda rows: rows.withColumn("_sw_ver", rows["_sw_id"] * 0 - 1 + rows["_sw_id"] * 0)
-    ),
+    "retractions are ignored": lambda patch: patch.setattr(scans, "_RESOLVED", "-1L"),
     "a new row replaces nothing": lambda patch: patch.setattr(
         upsert, "upsert_delta", lambda relation, rows, existing: rows.withColumnRenamed("_sw_new", "_sw_id")
     ),

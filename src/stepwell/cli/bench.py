@@ -24,9 +24,18 @@ from stepwell.errors import StepwellError
 )
 @click.option("--writers", default=8, show_default=True, help="load: how many processes insert at once.")
 @click.option("--queries", default="", help="tpch: the queries to measure, such as q1,q3 [all 22].")
+@click.option("--neighbours", is_flag=True, help="tpch: change orders that lie together, not such as lie everywhere.")
 @click.option("--scale", default=1.0, show_default=True, help="tpch: the scale factor, 1 for 6 million order lines.")
 def command(
-    name: str, epochs: int, keyed_rows: int, rows: int | None, times: int, writers: int, scale: float, queries: str
+    name: str,
+    epochs: int,
+    keyed_rows: int,
+    rows: int | None,
+    times: int,
+    writers: int,
+    scale: float,
+    queries: str,
+    neighbours: bool,
 ) -> None:
     """Measure, as ratios within one run: a null job of Spark is the unit of small things, plain Spark of large ones."""
     click.echo(f"{os.cpu_count()} cores; our session: {', '.join(f'{key}={value}' for key, value in SETTINGS.items())}")
@@ -40,7 +49,8 @@ def command(
             elif name == "ohlc":
                 run_ohlc(report, Path(folder), rows=rows or 10_000_000, times=times)
             elif name == "tpch":
-                run_tpch(report, Path(folder), scale=scale, names=[each for each in queries.split(",") if each])
+                names = [each for each in queries.split(",") if each]
+                run_tpch(report, Path(folder), scale=scale, names=names, spread=not neighbours)
             else:
                 run_views(report, Path(folder), rows=rows or 1_000_000, times=times)
         except (StepwellError, KeyboardInterrupt) as error:

@@ -9,16 +9,18 @@ what came and with what went.
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from stepwell.engine.failures import is_too_large
+from stepwell.engine.keys import Keys, Value, range_of, united
+from stepwell.engine.session import Pace
 from stepwell.engine.workspace import Workspace
 from stepwell.files import DIFF, ROW_ID
 from stepwell.plan.blocks import Origin, Rows, Select
@@ -26,7 +28,7 @@ from stepwell.plan.cuts import KEYS, Cut, Reach, changed_terms, cuts_of, reached
 from stepwell.plan.render import Cuts, Mode, Term, view_name
 from stepwell.relations import Relation
 from stepwell.storage import column_range
-from stepwell.types import literal, quote
+from stepwell.types import quote
 from stepwell.views import RelationId
 
 LARGE = 6 * 2**20
@@ -35,15 +37,13 @@ LARGE = 6 * 2**20
 FEW = 0.2
 """A change of more than this share of a source is not known by a few keys."""
 
-Value = int | str | datetime.date
-
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Rows that are at hand as a view, and the least and greatest value of the columns where that is known."""
+    """Rows that are at hand as a view, and the least and greatest value of a column where that is known."""
 
     view: str
-    ranges: Mapping[str, tuple[Value, Value]]
+    range_of: Callable[[str], tuple[Value, Value] | None]
     names: Mapping[str, str] = field(default_factory=dict)
     """Columns that the view has under other names."""
 
@@ -96,7 +96,7 @@ class Cutter:
             for term in terms
             for wish in _wishes(rows, term, cuts_of(rows, term, self._large(rows, term), columns))
         ]
-        self._fulfil(wishes, {(rows, term, KEYS): Known(keys, _ranges(batch)) for term in terms})
+        self._fulfil(wishes, {(rows, term, KEYS): Known(keys, partial(range_of, batch)) for term in terms})
 
     def _fulfil(self, wishes: list[Wish], known: dict[tuple[Select, Term, int], Known]) -> None:
         """Cut relation after relation; one that others wait for goes first, and one that still waits goes late."""
@@ -106,8 +106,8 @@ class Cutter:
             chosen = next((wish for wish in ready if wish.relation not in waiting), ready[0] if ready else None)
             if chosen is None:
                 return
-            where = (chosen.relation, chosen.reach.column)
-            same = [wish for wish in ready if (wish.relation, wish.reach.column) == where]
+            where = (chosen.relation, chosen.reach.columns)
+            same = [wish for wish in ready if (wish.relation, wish.reach.columns) == where]
             made = self._run(same, [by for wish in same if (by := self._by(wish, known)) is not None])
             wishes = [wish for wish in wishes if wish not in same]
             if made is None:
@@ -120,47 +120,52 @@ class Cutter:
 
     def _by(self, wish: Wish, known: Mapping[tuple[Select, Term, int], Known]) -> Known | None:
         """The rows whose keys a cut goes by, if they are at hand."""
-        by, term = wish.cut.by.source, wish.term
+        by, term = wish.cut.by[0].source, wish.term
         if (found := known.get((wish.select, term, by))) is not None:
             return found
         if by == KEYS or not (term.states[by] == Mode.DELTA or by == term.touched_by):
             return None
-        reach = reached(wish.select, wish.cut.by)
+        columns = tuple(each.column for each in wish.cut.by)
+        reach = reached(wish.select, by, columns)
         if reach is None:
             return None
         files = self._workspace.delta(RelationId(reach.relation))
-        range_ = column_range(self._workspace.runtime.warehouse, files, reach.column)
-        names = {wish.cut.by.column: reach.column}
-        return Known(view_name(reach.relation, Mode.DELTA), {reach.column: range_} if range_ else {}, names)
+        names = dict(zip(columns, reach.columns, strict=True))
+        range_of = partial(column_range, self._workspace.runtime.warehouse, files)
+        return Known(view_name(reach.relation, Mode.DELTA), range_of, names)
 
     def _run(self, wishes: Sequence[Wish], by: Sequence[Known]) -> Known | None:
         """The rows of a relation with the wanted keys, as it is after the epoch; None if they are many."""
         first = wishes[0]
-        relation, column = first.relation, quote(first.reach.column)
+        relation = first.relation
         inputs = next(each.columns for each in self._view.view.inputs if each.relation == relation)
         used = [name for name in inputs if any(_names(wish.reach.within, name) for wish in wishes)]
-        pairs = [(known, known.named(wish.cut.by.column)) for wish, known in zip(wishes, by, strict=True)]
-        sources = dict.fromkeys((known.view, name) for known, name in pairs)
-        keys = " UNION ALL ".join(f"SELECT {quote(name)} AS _sw_k FROM {view}" for view, name in sources)
-        text = (
-            f"SELECT /*+ BROADCAST(k) */ {', '.join(f'r.{quote(name)}' for name in [*used, ROW_ID])}"
-            f" FROM {view_name(relation, Mode.AFTER)} AS r LEFT SEMI JOIN ({keys}) AS k ON r.{column} <=> k._sw_k"
+        named = [
+            tuple(known.named(each.column) for each in wish.cut.by) for wish, known in zip(wishes, by, strict=True)
+        ]
+        keys = tuple(f"_sw_key{index}" for index in range(len(first.reach.columns)))
+        texts = [
+            f"SELECT {', '.join(f'{quote(name)} AS {key}' for name, key in zip(names, keys, strict=True))}"
+            f" FROM {known.view}"
+            for known, names in zip(by, named, strict=True)
+        ]
+        wanted = Keys(
+            self._workspace.run(" UNION ALL ".join(dict.fromkeys(texts)), self._view, pace=Pace.SOME),
+            keys,
+            first.reach.columns,
+            united([known.range_of(names[0]) for known, names in zip(by, named, strict=True)]),
+            nulls=any(wish.cut.by[0].source == KEYS for wish in wishes),
         )
-        ranges = [known.ranges.get(name) for known, name in pairs]
-        found = [each for each in ranges if each is not None]
-        if len(found) == len(ranges) and len({type(value) for each in found for value in each}) == 1:
-            low, high = min(each[0] for each in found), max(each[1] for each in found)
-            text += f" WHERE r.{column} BETWEEN {literal(low)} AND {literal(high)}"
         try:
-            batch = self._workspace.run(text, self._view).toArrow()
+            batch = self._workspace.part(RelationId(relation), used, wanted).toArrow()
         except (PySparkException, Py4JJavaError) as error:
             if not is_too_large(error):
                 raise
             return None
         self._number += 1
         name = f"_sw_cut{self._number}"
-        self._workspace.session.createDataFrame(batch).createOrReplaceTempView(name)
-        return Known(name, _ranges(batch))
+        self._workspace.offer(name, batch)
+        return Known(name, partial(range_of, batch))
 
     def _before(self, wish: Wish, made: Known) -> str:
         """The same rows as they were: a row has one version at a time, so those in the change were as it says."""
@@ -198,7 +203,7 @@ class Cutter:
 def _wishes(select: Select, term: Term, cuts: Sequence[Cut]) -> list[Wish]:
     found = []
     for cut in cuts:
-        reach = reached(select, Origin(cut.source, cut.column))
+        reach = reached(select, cut.source, cut.columns)
         if reach is not None:
             found.append(Wish(select, term, cut, reach))
     return found
@@ -217,13 +222,3 @@ def _names(select: Select, column: str) -> bool:
     """Whether a SELECT names a column anywhere, as far as words tell."""
     texts = (*select.items, select.where or "", select.laterals, *(source.condition for source in select.sources))
     return not column.isidentifier() or any(re.search(rf"\b{column}\b", text, re.IGNORECASE) for text in texts)
-
-
-def _ranges(batch: pa.Table) -> dict[str, tuple[Value, Value]]:
-    """The least and the greatest value of each column of a small table, where these are plain."""
-    found: dict[str, tuple[Value, Value]] = {}
-    for name in batch.column_names:
-        values = batch.column(name).to_pylist()
-        if values and all(isinstance(value, int | str | datetime.date) for value in values):
-            found[name] = (min(values), max(values))
-    return found

@@ -14,7 +14,7 @@ from stepwell.plan.blocks import Block
 from stepwell.plan.lateness import entries, less, rows_of, with_sources
 from stepwell.plan.render import Mode, rows_sql
 from stepwell.relations import Relation
-from stepwell.storage import time_reach
+from stepwell.storage import small_frame, time_reach
 from stepwell.views import Judge, RelationId
 from stepwell.watermarks import NEVER
 
@@ -71,7 +71,7 @@ class Lateness:
 
     def remember(self, new: DataFrame | pa.Table) -> None:
         """Let texts of this epoch read what came late in it."""
-        frame = self.workspace.session.createDataFrame(new) if isinstance(new, pa.Table) else new
+        frame = small_frame(self.workspace.session, new) if isinstance(new, pa.Table) else new
         frame.createOrReplaceTempView(LATE)
         self.has_new = True
 

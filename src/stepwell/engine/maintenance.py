@@ -7,7 +7,6 @@ and is then what its children read; nothing of it counts before the epoch is com
 from __future__ import annotations
 
 import dataclasses
-import datetime
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from stepwell.engine.cutting import Cutter
 from stepwell.engine.definitions import Definitions, load
 from stepwell.engine.emission import emission_of
 from stepwell.engine.failures import LOST_SPARK, is_too_large, translated
+from stepwell.engine.keys import Keys, range_of
 from stepwell.engine.lateness import LEDGER, Lateness
 from stepwell.engine.runtime import WORKERS, Runtime
 from stepwell.engine.staging import SMALL_BYTES, write_frame
@@ -59,7 +59,7 @@ from stepwell.plan.steps import ANEW, Change, Rule, Step, plan_step
 from stepwell.plan.wording import users_words
 from stepwell.relations import Column, Relation
 from stepwell.storage import write_batch
-from stepwell.types import DOUBLE, FLOAT, STRING, DataType, literal, parse_type, quote
+from stepwell.types import DOUBLE, FLOAT, STRING, DataType, parse_type, quote
 from stepwell.views import UNBUILT, EmitMode, Outcome, Refresh, RelationId, ViewRecord, ViewState, held
 from stepwell.watermarks import NEVER, LateCount, MarkRecord
 
@@ -324,7 +324,7 @@ class Refresher:
         self._state = state
         self._block = block
         self._changed = changed
-        self._bounds: str | None = None
+        self._wanted: Keys | None = None
         self._keys: str | None = None
         self._touched: pa.Table | None = None
         self._cutter = Cutter(workspace, view, changed)
@@ -452,7 +452,7 @@ class Refresher:
         rows = grouped_rows(block, rows, signed=True) if isinstance(block, Group) else rows
         text = f"SELECT DISTINCT {', '.join(keys_of(block))} FROM ({rows})"
         if self._is_large() and (batch := self._small(self._sql(text))) is not None:
-            self._workspace.session.createDataFrame(batch).createOrReplaceTempView(TOUCHED)
+            self._workspace.offer(TOUCHED, batch)
             text = f"SELECT * FROM {TOUCHED}"
             self._keys, self._touched = text, batch
         return text
@@ -531,11 +531,11 @@ class Refresher:
         batch = self._collected(self._sql(partial), step)
         if batch is None:
             return partial
-        key = self._state.column(self._state.key[0])
-        values = batch.column(key.name).to_pylist()
-        if values and None not in values and all(isinstance(value, int | str | datetime.date) for value in values):
-            self._bounds = f"{key.name} BETWEEN {literal(min(values))} AND {literal(max(values))}"
-        self._workspace.session.createDataFrame(batch).createOrReplaceTempView(PARTIAL)
+        self._workspace.offer(PARTIAL, batch)
+        names = self._state.key
+        nulls = any(batch.column(name).null_count for name in names)
+        partial_states = self._workspace.session.table(PARTIAL)
+        self._wanted = Keys(partial_states, names, names, range_of(batch, self._state.key[0]), nulls)
         return f"SELECT * FROM {PARTIAL}"
 
     def _write_fold(self, frame: DataFrame, step: Step) -> dict[RelationId, list[NewFile]]:
@@ -569,7 +569,7 @@ class Refresher:
         others = [(OWN, lambda: self._workspace.stored(self._view))]
         if self._state is not None:
             state = self._state
-            others.append((KEPT, lambda: self._workspace.stored(state, self._bounds)))
+            others.append((KEPT, lambda: self._workspace.stored(state, self._wanted)))
         if self._late is not None:
             ledger = self._late.ledger
             others.append((LEDGER, lambda: self._workspace.stored(ledger)))

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -33,17 +34,40 @@ SETTINGS = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
     "spark.sql.files.openCostInBytes": "65536",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # A larger table of the driver's is not copied into the plan, where every comparison of plans compares its rows.
+    "spark.sql.execution.arrow.localRelationThreshold": "16384",
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     "spark.sql.legacy.createHiveTableByDefault": "false",
 }
 """What our own session is set to, whatever the one it came from says."""
 
-_HURRY = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+
+class Pace(Enum):
+    """How to go about a text, by how much it reads."""
+
+    FEW = "no compiling, no replanning: done before either would pay"
+    SOME = "compiled, but planned once: whatever is joined is small enough to be sent around"
+    MANY = "compiled, and planned again when sizes are known"
+
+
+_PACES: dict[Pace, dict[str, str | None]] = {
+    Pace.FEW: {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    },
+    Pace.SOME: {
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": None,
+        "spark.sql.codegen.factoryMode": None,
+    },
+    Pace.MANY: {
+        "spark.sql.adaptive.enabled": None,
+        "spark.sql.codegen.wholeStage": None,
+        "spark.sql.codegen.factoryMode": None,
+    },
 }
-"""What saves time where there are few rows, and costs it where there are many."""
+"""The settings of each pace; None is what Spark comes with."""
 
 _QUIET = """
 rootLogger.level = error
@@ -83,6 +107,7 @@ class Spark:
         self._origin = origin
         self._session: SparkSession | None = None
         self._maintenance: list[SparkSession] = []
+        self._paces: dict[int, Pace] = {}
         self._functions: dict[str, Function] = {}
         self._lock = threading.RLock()
         self._starting = False
@@ -115,15 +140,16 @@ class Spark:
                 self._maintenance.append(self._made(self.session))
             return self._maintenance[worker]
 
-    def hurry(self, session: SparkSession, small: bool) -> None:
-        """Tell a worker's session how to go about what comes next: a few rows need no compiling and no replanning."""
-        if session not in self._maintenance:
+    def keep_pace(self, session: SparkSession, pace: Pace) -> None:
+        """Tell a worker's session how to go about what comes next."""
+        if session not in self._maintenance or self._paces.get(id(session)) == pace:
             return
-        for name, for_small in _HURRY.items():
-            if small:
-                session.conf.set(name, for_small)
-            else:
+        for name, value in _PACES[pace].items():
+            if value is None:
                 session.conf.unset(name)
+            else:
+                session.conf.set(name, value)
+        self._paces[id(session)] = pace
 
     @property
     def functions(self) -> list[Function]:
@@ -229,6 +255,7 @@ def _builder(master: str | None) -> SparkSession.Builder:
         .config("spark.scheduler.mode", "FAIR")
         .config("spark.driver.extraJavaOptions", options)
         .config("spark.driver.maxResultSize", "512m")
+        .config("spark.sql.codegen.cache.maxEntries", "1000")
         .config("spark.sql.warehouse.dir", (folder / "unused").as_uri())
         .config("spark.sql.catalogImplementation", "in-memory")
     )

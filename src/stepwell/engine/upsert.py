@@ -16,6 +16,7 @@ from stepwell.engine.staging import SMALL_BYTES, CountedRows, reserve, signed, s
 from stepwell.files import DIFF, ROW_ID, ROW_VERSION
 from stepwell.plan import Content
 from stepwell.relations import Relation
+from stepwell.storage import small_frame
 from stepwell.types import INTEGERS, STRING, literal, quote
 from stepwell.writes import RelationWrite
 
@@ -44,7 +45,7 @@ def stage_insert(
         return stage(runtime, relation, fresh, numbering, reads=reads, read_at=snapshot.position)
     batch = _collected(last) if reads <= SMALL_BYTES else None
     if batch is not None:  # computed once, so that its keys can be written into the read of what is there
-        read_back = runtime.spark.session.createDataFrame(batch)
+        read_back = small_frame(runtime.spark.session, batch)
         casts = [f"CAST({quote(each.name)} AS {each.type}) AS {quote(each.name)}" for each in relation.columns]
         last = read_back.selectExpr(*casts, NEW)
         existing = _with_keys(snapshot, relation, content, batch.column(relation.key[0]).to_pylist())

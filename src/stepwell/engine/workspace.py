@@ -9,17 +9,21 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 from stepwell.catalog import barriers, files
+from stepwell.engine.keys import Keys
 from stepwell.engine.runtime import Runtime
+from stepwell.engine.session import Pace
 from stepwell.epochs import Epoch
 from stepwell.files import DIFF, EPOCH, ROW_ID, DataFile, NewFile, Store
 from stepwell.plan import Content, changes_between, content_at
 from stepwell.plan.render import Mode, view_name
 from stepwell.plan.steps import Change
 from stepwell.relations import Relation
-from stepwell.storage import net_changes, scan_changes, scan_content, scan_delta
+from stepwell.storage import net_changes, read_delta, scan_changes, scan_content, scan_delta, small_frame
 from stepwell.types import quote
 from stepwell.views import RelationId, placeholder
 
@@ -28,6 +32,12 @@ OWN, KEPT = "_sw_own", "_sw_kept"
 
 QUICK, FEW = 8 * 2**20, 20_000
 """A text over fewer bytes and rows than these is done before Spark would have compiled it."""
+
+SMALL_DELTA = 2 * 2**20
+"""A change in files of fewer bytes than this is read once and kept in memory for all that read it."""
+
+SOME = 32 * 2**20
+"""A text over fewer bytes than these joins nothing that Spark would have to plan again."""
 
 _NAME = re.compile(r"\b_sw_rel(\d+)(?:_([abd]))?\b")
 
@@ -57,6 +67,8 @@ class Workspace:
         self._missed: dict[RelationId, tuple[DataFile, ...]] = {}
         self._there: dict[str, tuple[str, ...]] = {}
         """The temporary views that are there already, with their columns: one view's texts read much the same."""
+        self._batches: dict[str, pa.Table] = {}
+        self._small_deltas: dict[RelationId, pa.Table] = {}
 
     @property
     def session(self) -> SparkSession:
@@ -65,7 +77,7 @@ class Workspace:
     def beside(self, worker: int) -> Workspace:
         """The same workspace for another worker: what is there and what comes is shared, the session is its own."""
         other = Workspace(self.runtime, self._by_id, self.epoch, {}, self.runtime.spark.maintenance(worker))
-        other._deltas, other._before = self._deltas, self._before
+        other._deltas, other._before, other._small_deltas = self._deltas, self._before, self._small_deltas
         return other
 
     def since(self, epoch: Epoch, relations: Iterable[RelationId]) -> Workspace:
@@ -119,7 +131,14 @@ class Workspace:
         rows, retracted = sum(each.rows for each in statistics), sum(each.retracted for each in statistics)
         return Change(rows, retracted, self.after(relation).count)
 
-    def run(self, text: str, view: Relation, *others: tuple[str, Callable[[], DataFrame]]) -> DataFrame:
+    def offer(self, name: str, batch: pa.Table) -> None:
+        """Let texts read a small table under a name."""
+        small_frame(self.session, batch).createOrReplaceTempView(name)
+        self._batches[name] = batch
+
+    def run(
+        self, text: str, view: Relation, *others: tuple[str, Callable[[], DataFrame]], pace: Pace | None = None
+    ) -> DataFrame:
         """Spark's plan of a text over the inputs of `view`; `others` are names that it may also read."""
         offered, rows = self.bytes, 0
         columns = {source.relation: source.columns for source in view.view.inputs}
@@ -135,15 +154,32 @@ class Workspace:
         for name, make in others:
             if re.search(rf"\b{name}\b", text):
                 make().createOrReplaceTempView(name)
-        self.runtime.spark.hurry(self.session, self.bytes - offered <= QUICK and rows <= FEW)
+        rows += sum(batch.num_rows for name, batch in self._batches.items() if re.search(rf"\b{name}\b", text))
+        self.runtime.spark.keep_pace(self.session, pace or _pace(self.bytes - offered, rows))
         return self.session.sql(text)
 
-    def stored(self, relation: Relation, bounds: str | None = None) -> DataFrame:
-        """What a relation held before the epoch, with its identities and versions; within `bounds` if there are any."""
+    def stored(self, relation: Relation, keys: Keys | None = None) -> DataFrame:
+        """What a relation held before the epoch, with its identities and versions; of all keys, or of these."""
         content = (self._now or self).before(relation.id)
         self.bytes += content.bytes
-        rows = scan_content(self.session, self.runtime.warehouse, relation, content)
-        return rows.where(bounds) if bounds else rows
+        rows = self._scan(relation, content, keys)
+        return F.broadcast(rows) if keys is not None else rows
+
+    def part(self, relation: RelationId, columns: Sequence[str], keys: Keys) -> DataFrame:
+        """What a relation holds after the epoch of some keys: the columns, and identities."""
+        content = self.after(relation)
+        self.bytes += content.bytes
+        self.runtime.spark.keep_pace(self.session, Pace.SOME)  # whatever it is, it is read once and sorted by no one
+        frame = self._scan(self._by_id[relation], content, keys, columns)
+        return frame.select(*(quote(name) for name in columns), ROW_ID)
+
+    def _scan(
+        self, relation: Relation, content: Content, keys: Keys | None, columns: Sequence[str] | None = None
+    ) -> DataFrame:
+        session, warehouse = self.session, self.runtime.warehouse
+        if keys is None:
+            return scan_content(session, warehouse, relation, content, columns)
+        return scan_content(session, warehouse, relation, content, columns, keys.narrowing(warehouse, content))
 
     def changes(self, relation: RelationId) -> DataFrame:
         """What has come and gone of a relation."""
@@ -158,6 +194,15 @@ class Workspace:
         if new := self._now.delta(relation.id):
             parts.append(scan_delta(session, warehouse, relation, new))
         return net_changes(relation, reduce(DataFrame.unionByName, parts))
+
+    def _small_delta(self, relation: Relation) -> pa.Table | None:
+        """What the epoch did to a relation, if that is little."""
+        id_ = relation.id
+        if self._missed.get(id_) or sum(file.statistics.bytes for file in self.delta(id_)) > SMALL_DELTA:
+            return None
+        if id_ not in self._small_deltas:
+            self._small_deltas[id_] = read_delta(self.runtime.warehouse, relation, self.delta(id_))
+        return self._small_deltas[id_]
 
     def _offered(self, id_: RelationId, mode: Mode | None) -> int:
         """How many bytes a relation has in one of its states."""
@@ -176,7 +221,17 @@ class Workspace:
         names = [quote(name) for name in columns]
         warehouse = self.runtime.warehouse
         if mode == Mode.DELTA:
+            small = self._small_delta(relation)
+            if small is not None:
+                return small_frame(self.session, small.select([*columns, ROW_ID, DIFF]))
             return self._changes(relation).select(*names, ROW_ID, DIFF)
         content = self.before(id_) if mode == Mode.BEFORE else self.after(id_)
-        frame = scan_content(self.session, warehouse, relation, content)
+        frame = scan_content(self.session, warehouse, relation, content, columns)
         return frame.select(*names, ROW_ID) if mode else frame.select(*names)
+
+
+def _pace(size: int, rows: int) -> Pace:
+    """How to go about a text that reads so many bytes and rows."""
+    if size <= QUICK and rows <= FEW:
+        return Pace.FEW
+    return Pace.SOME if size <= SOME else Pace.MANY

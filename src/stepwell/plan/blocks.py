@@ -78,6 +78,8 @@ class Select:
     ties: tuple[Tie, ...] = ()
     origins: tuple[Origin | None, ...] = ()
     """Where each item comes from that is nothing but a column."""
+    free: int = 0
+    """So many sources, from the first on, may be joined in any order: the conditions can stand behind all of them."""
 
 
 @dataclass(frozen=True, slots=True)

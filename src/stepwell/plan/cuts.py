@@ -20,33 +20,35 @@ KEYS = -1
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Read of `source` only the rows whose `column` is among the values of `by`."""
+    """Read of `source` only the rows whose `columns` are among the values of `by`, columns of one other source."""
 
     source: int
-    column: str
-    by: Origin
+    columns: tuple[str, ...]
+    by: tuple[Origin, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The column of a relation behind a source, and the SELECT that names it."""
+    """Columns of a relation behind a source, and the SELECT that names them."""
 
     relation: int
-    column: str
+    columns: tuple[str, ...]
     within: Select
 
 
-def reached(select: Select, origin: Origin) -> Reach | None:
-    """Where a column of a source is stored: in a relation, which may be read by a filter of its own."""
-    source = select.sources[origin.source].input
+def reached(select: Select, index: int, columns: tuple[str, ...]) -> Reach | None:
+    """Where columns of a source are stored: in a relation, which may be read by a filter of its own."""
+    source = select.sources[index].input
     if isinstance(source, int):
-        return Reach(source, origin.column, select)
+        return Reach(source, columns, select)
     if not isinstance(source, Select) or len(source.sources) != 1 or source.generates or not source.origins:
         return None
-    names = [name.lower() for name in source.names]
-    inner = source.origins[names.index(origin.column.lower())] if origin.column.lower() in names else None
+    inner = {name.lower(): origin for name, origin in zip(source.names, source.origins, strict=True)}
+    origins = [origin for column in columns if (origin := inner.get(column.lower())) is not None]
     relation = source.sources[0].input
-    return Reach(relation, inner.column, source) if inner is not None and isinstance(relation, int) else None
+    if len(origins) < len(columns) or not isinstance(relation, int):
+        return None
+    return Reach(relation, tuple(origin.column for origin in origins), source)
 
 
 def relation_of(select: Select, index: int) -> int | None:
@@ -68,11 +70,11 @@ def cuts_of(select: Select, term: Term, large: Collection[int], keys: Mapping[st
         for tie in select.ties:
             for own, other in ((tie.left, tie.right), (tie.right, tie.left)):
                 if tie.within == term.touched_by == other.source and own.source in large and own.source not in cut:
-                    found.append(Cut(own.source, own.column, other))
+                    found.append(Cut(own.source, (own.column,), (other,)))
                     cut.add(own.source)
     for column, origin in (keys or {}).items():
         if origin.source in large and origin.source not in cut:
-            found.append(Cut(origin.source, origin.column, Origin(KEYS, column)))
+            found.append(Cut(origin.source, (origin.column,), (Origin(KEYS, column),)))
             cut.add(origin.source)
     known = {index for index, state in enumerate(term.states) if state == Mode.DELTA} | cut
     while True:
@@ -84,6 +86,8 @@ def cuts_of(select: Select, term: Term, large: Collection[int], keys: Mapping[st
 
 
 def _next(select: Select, known: AbstractSet[int], large: Collection[int]) -> Iterator[Cut]:
+    """The cuts that can come next, each by all columns that tie it to the same source."""
+    ties: dict[tuple[int, int], list[tuple[Origin, Origin]]] = {}
     for tie in select.ties:
         for own, other in ((tie.left, tie.right), (tie.right, tie.left)):
             if (
@@ -92,7 +96,9 @@ def _next(select: Select, known: AbstractSet[int], large: Collection[int]) -> It
                 and other.source in large
                 and leads(tie, select.sources, own.source, other.source)
             ):
-                yield Cut(other.source, other.column, own)
+                ties.setdefault((own.source, other.source), []).append((own, other))
+    for (_, source), pairs in ties.items():
+        yield Cut(source, tuple(other.column for _, other in pairs), tuple(own for own, _ in pairs))
 
 
 def changed_terms(rows: Rows, changed: AbstractSet[int]) -> Iterator[tuple[Select, Term]]:

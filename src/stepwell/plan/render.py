@@ -18,6 +18,7 @@ from enum import StrEnum
 from stepwell.files import DIFF, ROW_ID, ROW_VERSION
 from stepwell.plan.blocks import Group, Join, Partitioned, Rows, Select, Source, UnionAll, inputs_of
 from stepwell.plan.fingerprints import fingerprint
+from stepwell.plan.ties import reading_order
 from stepwell.relations import Column
 from stepwell.types import quote
 from stepwell.views import placeholder
@@ -150,6 +151,10 @@ def _term_sql(select: Select, term: Term, changed: AbstractSet[int], cuts: Cuts)
         moving = [source for source, state in zip(sources, term.states, strict=True) if state == Mode.DELTA]
         columns.append(f"{f'{quote(moving[0].alias)}.{DIFF}' if moving else f'{term.sign}L'} AS {DIFF}")
     text = f"SELECT {', '.join(columns)}"
+    start = term.states.index(Mode.DELTA) if Mode.DELTA in term.states else 0
+    if start:  # a change is small: what is joined to it first stays small
+        order = reading_order(select, start)
+        read, sources = [read[index] for index in order], _joined_anew(select, order)
     text += f" FROM {read[0]}" if sources else ""
     for source, part in zip(sources[1:], read[1:], strict=True):
         join = Join.RIGHT if term.unmatched and source.join == Join.FULL else source.join
@@ -159,10 +164,22 @@ def _term_sql(select: Select, term: Term, changed: AbstractSet[int], cuts: Cuts)
     text += f" {select.laterals}" if select.laterals else ""
     conditions = [f"({select.where})"] if select.where else []
     if term.touched_by is not None:
-        conditions.append(_touches(sources, term.touched_by, changed))
+        conditions.append(_touches(select.sources, term.touched_by, changed))
     if term.unmatched:
-        conditions.append(f"{quote(sources[0].alias)}.{ROW_ID} IS NULL")
+        conditions.append(f"{quote(select.sources[0].alias)}.{ROW_ID} IS NULL")
     return text + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
+
+
+def _joined_anew(select: Select, order: list[int]) -> tuple[Source, ...]:
+    """The sources in another order; the conditions of those that have moved stand behind the last of them."""
+    free = select.free if order != sorted(order) else 0
+    chosen = [select.sources[index] for index in order]
+    conditions = [f"({source.condition.removeprefix('ON ')})" for source in select.sources[:free] if source.condition]
+    for place in range(free):
+        is_last = place == free - 1 and conditions
+        join = Join.FIRST if place == 0 else Join.INNER if is_last else Join.CROSS
+        chosen[place] = replace(chosen[place], join=join, condition=f"ON {' AND '.join(conditions)}" if is_last else "")
+    return tuple(chosen)
 
 
 def _touches(sources: tuple[Source, ...], index: int, changed: AbstractSet[int]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from stepwell.plan.blocks import Join, Origin, Source, Tie
+from stepwell.plan.blocks import Join, Origin, Select, Source, Tie
 from stepwell.plan.subqueries import conjuncts
 
 
@@ -30,6 +30,42 @@ def ties_of(tree: exp.Select, sources: Sequence[Source], columns: Sequence[tuple
         if left is not None and right is not None and left.source != right.source:
             found.append(Tie(left, right, index))
     return tuple(found)
+
+
+def free_sources(tree: exp.Select, sources: Sequence[Source], columns: Sequence[tuple[str, ...]]) -> int:
+    """How many sources, from the first on, are joined by inner joins whose conditions mean the same behind all of them.
+
+    A name that is plain where it stands may be that of two columns once more sources are in sight.
+    """
+    joins = tree.args.get("joins") or ()
+    count = 0
+    for index, source in enumerate(sources):
+        on = joins[index - 1].args.get("on") if index and index <= len(joins) else None
+        named = [] if on is None else list(on.find_all(exp.Column))
+        if source.join not in (Join.FIRST, Join.INNER, Join.CROSS) or source.condition.startswith("USING"):
+            break
+        if any(origin_of(column, sources, columns) is None for column in named):
+            break
+        count += 1
+    return count
+
+
+def reading_order(select: Select, start: int) -> list[int]:
+    """The sources of a SELECT, from `start` on each behind one that it is tied to, as far as their order is free."""
+    if start >= select.free:
+        return list(range(len(select.sources)))
+    order, rest = [start], [index for index in range(select.free) if index != start]
+    while rest:
+        tied = {
+            end.source
+            for tie in select.ties
+            for end, other in ((tie.left, tie.right), (tie.right, tie.left))
+            if other.source in order
+        }
+        following = next((index for index in rest if index in tied), rest[0])
+        order.append(following)
+        rest.remove(following)
+    return [*order, *range(select.free, len(select.sources))]
 
 
 def origin_of(node: exp.Expr, sources: Sequence[Source], columns: Sequence[tuple[str, ...]]) -> Origin | None:

@@ -1,11 +1,12 @@
 """Storage: DataFrames and finished batches to files and back, and Delta logs for everyone else.
 
 A `Warehouse` is the place; `write_batch` and `inspect` make files and know them; `scan_content` and `scan_changes` read
-them as the plan says; `DeltaLogs` publishes; `find_files` and its neighbours look at files that others have written.
-What is content at which epoch, only the catalog knows.
+them as the plan says, `small_frame` offers what is in memory; `DeltaLogs` publishes; `find_files` and its neighbours
+look at files that others have written. What is content at which epoch, only the catalog knows.
 """
 
 from stepwell.storage.delta import DeltaLogs, log_state
+from stepwell.storage.memory import small_frame
 from stepwell.storage.outside import csv_fields, find_files, json_fields, parquet_schema
 from stepwell.storage.parquet import (
     Reach,
@@ -14,14 +15,16 @@ from stepwell.storage.parquet import (
     inspect,
     missing,
     read_batch,
+    read_delta,
     time_reach,
     write_batch,
 )
-from stepwell.storage.scans import net_changes, scan_changes, scan_content, scan_delta, scan_files
+from stepwell.storage.scans import Narrowing, net_changes, scan_changes, scan_content, scan_delta, scan_files
 from stepwell.storage.warehouse import Warehouse, write_failed
 
 __all__ = [
     "DeltaLogs",
+    "Narrowing",
     "Reach",
     "Warehouse",
     "column_range",
@@ -35,10 +38,12 @@ __all__ = [
     "net_changes",
     "parquet_schema",
     "read_batch",
+    "read_delta",
     "scan_changes",
     "scan_content",
     "scan_delta",
     "scan_files",
+    "small_frame",
     "time_reach",
     "write_batch",
     "write_failed",

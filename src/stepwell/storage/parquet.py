@@ -106,16 +106,38 @@ def read_batch(warehouse: Warehouse, file: DataFile, columns: list[str] | None =
         raise DataFileError(f'the data file "{where}" is damaged', detail=str(error).splitlines()[0]) from error
 
 
+def read_delta(warehouse: Warehouse, relation: Relation, files: Sequence[DataFile]) -> pa.Table:
+    """What one epoch did to a relation, if that is little: its columns, identities, versions and `_diff`."""
+    hidden = [pa.field(name, pa.int64()) for name in (ROW_ID, ROW_VERSION, DIFF)]
+    wanted = pa.schema([*(pa.field(column.name, to_arrow(column.type)) for column in relation.columns), *hidden])
+    tables = []
+    for file in files:
+        found = read_batch(warehouse, file, wanted.names)
+        columns = []
+        for each in wanted:
+            if each.name in found.schema.names:
+                columns.append(found.column(each.name).cast(each.type))
+            elif each.name == DIFF:
+                columns.append(pa.array([1] * found.num_rows, each.type))
+            else:
+                columns.append(pa.nulls(found.num_rows, each.type))
+        tables.append(pa.table(columns, wanted))
+    return pa.concat_tables(tables)
+
+
 @lru_cache(maxsize=1024)
-def retracted_versions(warehouse: Warehouse, file: DataFile) -> tuple[int, ...]:
+def retracted_versions(warehouse: Warehouse, file: DataFile) -> pa.ChunkedArray:
     """The versions that a file of changes takes back. Files never change, so once read is read for good."""
     batch = read_batch(warehouse, file, [DIFF, ROW_ID, ROW_VERSION])
-    ids = batch.column(ROW_ID).to_pylist()
-    versions = batch.column(ROW_VERSION).to_pylist() if ROW_VERSION in batch.schema.names else ids
-    diffs = batch.column(DIFF).to_pylist()
-    return tuple(
-        id_ if version is None else version for id_, version, diff in zip(ids, versions, diffs, strict=True) if diff < 0
-    )
+    gone = batch.filter(pa.array([diff < 0 for diff in batch.column(DIFF).to_pylist()], pa.bool_()))
+    ids = gone.column(ROW_ID)
+    if ROW_VERSION not in gone.schema.names:
+        return ids
+    versions = gone.column(ROW_VERSION)
+    if not versions.null_count:
+        return versions
+    pairs = zip(ids.to_pylist(), versions.to_pylist(), strict=True)
+    return pa.chunked_array([pa.array([id_ if version is None else version for id_, version in pairs], pa.int64())])
 
 
 @lru_cache(maxsize=1024)
@@ -159,15 +181,20 @@ def _largest(footer: pq.FileMetaData, column: int) -> int:
     return max((each.max_raw for each in groups if each is not None and each.has_min_max), default=0)
 
 
-def column_range(warehouse: Warehouse, files: Sequence[DataFile], column: str) -> tuple[Any, Any] | None:
-    """The least and the greatest number or date of a column in some files; None if their footers do not say."""
-    found: list[Any] = []
-    for file in files:
-        with warehouse.open_input(warehouse.path(file.relation, file.store, file.path)) as source:
-            footer = pq.read_metadata(source)
-        columns = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
-        found += _range(footer, columns[column], raw=False) if column in columns else (None, None)
-    return (min(found), max(found)) if found and all(isinstance(each, int | datetime.date) for each in found) else None
+def column_range(warehouse: Warehouse, files: Iterable[DataFile], column: str) -> tuple[Any, Any] | None:
+    """The least and the greatest value of a column in some files; None if their footers do not say."""
+    found = [_column_range(warehouse, file, column) for file in files]
+    plain = [each for each in found if all(isinstance(value, int | str | datetime.date) for value in each)]
+    return (min(low for low, _ in plain), max(high for _, high in plain)) if found and found == plain else None
+
+
+@lru_cache(maxsize=4096)
+def _column_range(warehouse: Warehouse, file: DataFile, column: str) -> tuple[Any, Any]:
+    """The least and the greatest value of a column. Files never change, so once read is read for good."""
+    with warehouse.open_input(warehouse.path(file.relation, file.store, file.path)) as source:
+        footer = pq.read_metadata(source)
+    columns = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
+    return _range(footer, columns[column], raw=False) if column in columns else (None, None)
 
 
 @dataclass(frozen=True, slots=True)

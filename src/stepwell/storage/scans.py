@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import reduce
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
@@ -15,6 +17,7 @@ from stepwell.epochs import Epoch
 from stepwell.files import DIFF, EPOCH, ROW_EPOCH, ROW_ID, ROW_VERSION, DataFile, Store
 from stepwell.plan import Content
 from stepwell.relations import Relation
+from stepwell.storage.memory import small_frame
 from stepwell.storage.parquet import missing, retracted_versions, signed_versions
 from stepwell.storage.types import spark_schema
 from stepwell.storage.warehouse import Warehouse
@@ -29,36 +32,83 @@ _HIDDEN = StructType(
 )
 _SIGNED = StructType([*_HIDDEN.fields, StructField(DIFF, LongType())])
 
-_LITERALS = 5_000
+_RESOLVED = f"coalesce({ROW_VERSION}, {ROW_ID})"
+"""The version of a row: the first one has the number of the row itself."""
+
+_ID, _GONE = "_sw_gone_id", "_sw_gone"
+_SAME = f"{ROW_ID} = {_ID} AND {ROW_VERSION} = {_GONE}"
+
+_LITERALS = 100
 """Up to this many retracted versions are written into the query: a set of numbers saves a job and a join."""
+
+_IN_MEMORY = 500_000
+"""Up to this many are known to the driver, and offered as a small table."""
+
+_COUNTED = 50_000
+"""Up to this many changes of a view are summed up by the driver."""
 
 _BROADCAST_ROWS = 2_000_000
 
 
-def scan_content(session: SparkSession, warehouse: Warehouse, relation: Relation, content: Content) -> DataFrame:
-    """A relation's rows with `_sw_id` and `_sw_ver`: every version inserted, less every version retracted."""
-    columns = [column.name for column in relation.columns] + [ROW_ID, ROW_VERSION]
-    inserted = _resolved(_read(session, warehouse, relation, content.rows, content.upto)).select(*_quoted(columns))
+Narrowing = Callable[[DataFrame], DataFrame]
+"""Some rows of a relation, chosen by what they are."""
+
+
+def _all(rows: DataFrame) -> DataFrame:
+    return rows
+
+
+def scan_content(
+    session: SparkSession,
+    warehouse: Warehouse,
+    relation: Relation,
+    content: Content,
+    columns: Sequence[str] | None = None,
+    narrow: Narrowing = _all,
+) -> DataFrame:
+    """A relation's rows with `_sw_id` and `_sw_ver`: every version inserted, less every version retracted.
+
+    With all its columns, or with those that are named: what Spark does not know of, it does not look at either. Where
+    few rows are wanted, `narrow` chooses them before it is asked which of them were retracted.
+    """
+    if columns is not None:
+        wanted = {name.lower() for name in columns}
+        shown = tuple(column for column in relation.columns if column.name.lower() in wanted)
+        relation = replace(relation, columns=shown)
+    names = _quoted([column.name for column in relation.columns] + [ROW_ID])
+    versioned = [*names, f"{_RESOLVED} AS {ROW_VERSION}"]
+    inserted = _read(session, warehouse, relation, content.rows, content.upto).selectExpr(*versioned)
     if not content.changes:
-        return inserted
+        return narrow(inserted)
     if relation.versions_return:
-        return _net_content(session, warehouse, relation, content, inserted)
-    changes = _resolved(_read(session, warehouse, relation, content.changes, content.upto))
+        return _net_content(session, warehouse, relation, content, inserted, narrow)
+    changes = _read(session, warehouse, relation, content.changes, content.upto)
     if any(file.statistics.inserted for file in content.changes):
-        new = changes.where(F.col(DIFF) > 0).select(*_quoted(columns))
+        new = changes.where(f"{DIFF} > 0").selectExpr(*versioned)
         inserted = inserted.union(new) if content.rows else new
+    inserted = narrow(inserted)
     count = sum(file.statistics.retracted for file in content.changes)
-    if count <= _LITERALS and content.upto is None:
-        versions = sorted(version for file in content.changes for version in retracted_versions(warehouse, file))
-        return inserted.where(f"{ROW_VERSION} NOT IN ({', '.join(map(str, versions))})") if versions else inserted
-    retracted = changes.where(F.col(DIFF) < 0).select(ROW_VERSION)
-    if count <= _BROADCAST_ROWS:
-        retracted = F.broadcast(retracted)
-    return inserted.join(retracted, ROW_VERSION, "left_anti").select(*_quoted(columns))
+    if not count:
+        return inserted
+    if count <= _IN_MEMORY and content.upto is None:
+        chunks = [chunk for file in content.changes for chunk in retracted_versions(warehouse, file).chunks]
+        versions = pa.chunked_array(chunks, pa.int64())
+        if count <= _LITERALS:
+            return inserted.where(f"{ROW_VERSION} NOT IN ({', '.join(map(str, versions.to_pylist()))})")
+        retracted = small_frame(session, pa.table({_GONE: versions}))
+    else:
+        retracted = changes.where(f"{DIFF} < 0").selectExpr(f"{_RESOLVED} AS {_GONE}")
+        retracted = F.broadcast(retracted) if count <= _BROADCAST_ROWS else retracted
+    return inserted.join(retracted, F.expr(f"{ROW_VERSION} = {_GONE}"), "left_anti")
 
 
 def _net_content(
-    session: SparkSession, warehouse: Warehouse, relation: Relation, content: Content, rows: DataFrame
+    session: SparkSession,
+    warehouse: Warehouse,
+    relation: Relation,
+    content: Content,
+    rows: DataFrame,
+    narrow: Narrowing,
 ) -> DataFrame:
     """The rows of a relation whose versions come again: what the changes come to, version by version.
 
@@ -68,7 +118,7 @@ def _net_content(
     names = _quoted([column.name for column in relation.columns] + [ROW_ID, ROW_VERSION])
     changes = _read(session, warehouse, relation, content.changes, content.upto)
     pending = sum(file.statistics.rows for file in content.changes)
-    if pending <= _LITERALS and content.upto is None:
+    if pending <= _COUNTED and content.upto is None:
         came: Counter[tuple[int, int]] = Counter()
         net: Counter[tuple[int, int]] = Counter()
         for file in content.changes:
@@ -76,12 +126,12 @@ def _net_content(
                 net[version] += diff
                 came[version] += diff > 0
         gone = [version for version, total in net.items() if total < 0]
-        new = changes.where(f"{DIFF} > 0").select(*names)
+        rows, new = narrow(rows), narrow(changes.where(f"{DIFF} > 0").select(*names))
         twice = [version for version, count in came.items() if count > 1 and net[version] > 0]
         left_out = [version for version, count in came.items() if count and (net[version] <= 0 or count > 1)]
-        parts = [rows.where(_none_of(gone)), new.where(_none_of(left_out))]
+        parts = [_without(rows, gone), _without(new, left_out)]
         if twice:
-            parts.append(new.where(f"NOT ({_none_of(twice)})").dropDuplicates([ROW_ID, ROW_VERSION]))
+            parts.append(_among(new, twice).dropDuplicates([ROW_ID, ROW_VERSION]))
         wanted = [bool(content.rows), len(came) > len(left_out), bool(twice)]
         chosen = [part for part, is_wanted in zip(parts, wanted, strict=False) if is_wanted] or [rows]
         return reduce(DataFrame.union, chosen)
@@ -94,18 +144,46 @@ def _net_content(
     if pending <= _BROADCAST_ROWS:
         retracted = F.broadcast(retracted)
     new = once.where("_sw_net > 0").select(*names)
-    return rows.join(retracted, [ROW_ID, ROW_VERSION], "left_anti").select(*names).union(new)
+    return narrow(rows.join(retracted, [ROW_ID, ROW_VERSION], "left_anti").select(*names).union(new))
 
 
-def _none_of(versions: Sequence[tuple[int, int]]) -> str:
-    """That a row is none of these; the pair is told by its parts, which tell others apart all the same."""
+Version = tuple[int, int]
+"""The identity of a row, and its version."""
+
+
+def _without(rows: DataFrame, versions: Sequence[Version]) -> DataFrame:
+    """The rows that are none of these."""
     if not versions:
-        return "true"
+        return rows
+    if len(versions) <= _LITERALS:
+        return rows.where(f"NOT ({_is_one(versions)})")
+    return rows.join(_offered(rows.sparkSession, versions), F.expr(_SAME), "left_anti")
+
+
+def _among(rows: DataFrame, versions: Sequence[Version]) -> DataFrame:
+    """The rows that are one of these."""
+    if len(versions) <= _LITERALS:
+        return rows.where(_is_one(versions))
+    return rows.join(_offered(rows.sparkSession, versions), F.expr(_SAME), "left_semi")
+
+
+def _is_one(versions: Sequence[Version]) -> str:
+    """The pair is told by its parts, which tell others apart all the same."""
     ids, numbers = ({str(pair[part]) + "L" for pair in versions} for part in (0, 1))
-    return f"NOT ({ROW_VERSION} IN ({', '.join(sorted(numbers))}) AND {ROW_ID} IN ({', '.join(sorted(ids))}))"
+    return f"{ROW_VERSION} IN ({', '.join(sorted(numbers))}) AND {ROW_ID} IN ({', '.join(sorted(ids))})"
 
 
-def scan_delta(session: SparkSession, warehouse: Warehouse, relation: Relation, files: Sequence[DataFile]) -> DataFrame:
+def _offered(session: SparkSession, versions: Sequence[Version]) -> DataFrame:
+    ids, numbers = (pa.array([pair[part] for pair in versions], pa.int64()) for part in (0, 1))
+    return small_frame(session, pa.table({_ID: ids, _GONE: numbers}))
+
+
+def scan_delta(
+    session: SparkSession,
+    warehouse: Warehouse,
+    relation: Relation,
+    files: Sequence[DataFile],
+) -> DataFrame:
     """What one epoch did to a relation, by its files: rows with their identity and version, and `_diff`."""
     names = _quoted([column.name for column in relation.columns] + [ROW_ID, ROW_VERSION])
     parts = []
@@ -130,7 +208,7 @@ def scan_changes(
     for store, diff in ((Store.ROWS, F.lit(1).cast("bigint")), (Store.CHANGES, F.col(DIFF))):
         chosen = [file for file in files if file.store == store]
         if chosen:
-            read = _resolved(_read(session, warehouse, relation, chosen, None))
+            read = _read(session, warehouse, relation, chosen, None).withColumn(ROW_VERSION, F.expr(_RESOLVED))
             epoch = _row_epoch(session, warehouse, chosen, read)
             parts.append(epoch.select(*_quoted(names), diff.alias(DIFF), F.col(EPOCH)))
     if not parts:
@@ -193,11 +271,6 @@ def _row_epoch(session: SparkSession, warehouse: Warehouse, files: Sequence[Data
     return joined.withColumn(EPOCH, F.coalesce(F.col(ROW_EPOCH), F.col("_sw_file_epoch"))).drop(
         "_sw_file", "_sw_file_epoch"
     )
-
-
-def _resolved(rows: DataFrame) -> DataFrame:
-    """With `_sw_ver` filled in: the first version of a row has the number of the row itself."""
-    return rows.withColumn(ROW_VERSION, F.coalesce(F.col(ROW_VERSION), F.col(ROW_ID)))
 
 
 def _quoted(names: Sequence[str]) -> list[str]:
