@@ -11,7 +11,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import stepwell
-from stepwell.engine import cutting
+from stepwell.engine import cutting, maintenance
+from stepwell.engine.session import SETTINGS
+from stepwell.storage import scans
 from views import answer, wrong_views
 
 TABLES = """
@@ -49,17 +51,34 @@ changes = st.one_of(
 )
 
 
+IN_PLAN = "spark.sql.execution.arrow.localRelationThreshold"
+LIMITS = {(module, name): getattr(module, name) for module, name in (
+    (cutting, "LARGE"), (maintenance, "LARGE_STATE"), (scans, "_LITERALS"),
+)}  # fmt: skip
+
+
+def as_if_large(is_large: bool, db: stepwell.Database | None = None) -> None:
+    """Let the few rows of a test be read as many are: sources and states cut to the keys of a change, retractions and
+    small tables joined rather than written into the query. Or as what they are.
+    """
+    for (module, name), usual in LIMITS.items():
+        setattr(module, name, -1 if is_large else usual)
+    SETTINGS[IN_PLAN] = "0" if is_large else "16384"
+    for session in db._runtime.spark._maintenance if db is not None else ():
+        session.conf.set(IN_PLAN, SETTINGS[IN_PLAN])
+
+
 def play(
     db: stepwell.Database, queries: Mapping[str, str], examples: int, record: Callable[[str, object], None]
 ) -> None:
     """Random epochs, one an example; after each of them every view equals its query, computed anew by plain Spark."""
-    played, large = 0, cutting.LARGE
+    played = 0
 
     @settings(max_examples=examples, phases=[Phase.explicit, Phase.generate], database=None)
     @given(st.lists(changes, min_size=1, max_size=4), st.booleans(), st.booleans())
-    def epoch(batch: list[tuple[Any, ...]], together: bool, cut: bool) -> None:
+    def epoch(batch: list[tuple[Any, ...]], together: bool, is_large: bool) -> None:
         nonlocal played
-        cutting.LARGE = -1 if cut else large  # every source is cut to the keys of the change, or none
+        as_if_large(is_large, db)
         if db.in_transaction:
             db.sql("ROLLBACK")  # of an example that failed
         if together:
@@ -74,7 +93,7 @@ def play(
     try:
         epoch()
     finally:
-        cutting.LARGE = large
+        as_if_large(False, db)
     record("epochs compared", played)
     print(f"{played} epochs, {len(queries)} views compared after each")
     assert played >= examples

@@ -7,12 +7,11 @@ import tempfile
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import stepwell
-from stepwell.engine import cutting
+from law import as_if_large
 from views import answer, wrong_views
 
 EXAMPLES = 60 if os.environ.get("STEPWELL_TORTURE") else 6
@@ -63,16 +62,14 @@ changes = st.one_of(
 )
 
 
-def test_every_view_of_a_random_graph_equals_its_query(
-    record_property: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    played, large = 0, cutting.LARGE
+def test_every_view_of_a_random_graph_equals_its_query(record_property: Callable[[str, object], None]) -> None:
+    played = 0
 
     @settings(max_examples=EXAMPLES, phases=PHASES, database=None)
     @given(graphs, rows, st.lists(st.lists(changes, min_size=1, max_size=3), min_size=2, max_size=3), st.booleans())
-    def play(graph: list[tuple[str, int, int]], first: list[Any], epochs: list[list[Any]], cut: bool) -> None:
+    def play(graph: list[tuple[str, int, int]], first: list[Any], epochs: list[list[Any]], is_large: bool) -> None:
         nonlocal played
-        monkeypatch.setattr(cutting, "LARGE", -1 if cut else large)
+        as_if_large(is_large)
         with tempfile.TemporaryDirectory() as folder:
             queries: dict[str, str] = {}
             with stepwell.connect(folder) as db:
@@ -104,7 +101,10 @@ def test_every_view_of_a_random_graph_equals_its_query(
                     assert answer(again, f"VERIFY {name}")[0][2] is True, (name, queries[name])
         played += 1
 
-    play()
+    try:
+        play()
+    finally:
+        as_if_large(False)
     record_property("random graphs", played)
     print(f"{played} random graphs of {len(SHAPES)} shapes")
     assert played >= EXAMPLES

@@ -19,9 +19,10 @@ from stepwell.plan.blocks import (
     obstacle,
     renumbered,
 )
+from stepwell.plan.cuts import Change
 from stepwell.plan.decompose import Decomposer
 from stepwell.plan.render import Mode, Term, only_adds, terms_of
-from stepwell.plan.steps import Change, Rule, plan_step
+from stepwell.plan.steps import Rule, plan_step
 from stepwell.views import RefreshPolicy
 
 COLUMNS = {"_sw_rel1": ("a", "b"), "_sw_rel2": ("a", "c"), "_sw_rel3": ("c", "d")}

@@ -17,6 +17,7 @@ from functools import partial
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 from stepwell.engine.failures import is_too_large
 from stepwell.engine.keys import Keys, Value, range_of, united
@@ -24,7 +25,18 @@ from stepwell.engine.session import Pace
 from stepwell.engine.workspace import Workspace
 from stepwell.files import DIFF, ROW_ID
 from stepwell.plan.blocks import Origin, Rows, Select
-from stepwell.plan.cuts import KEYS, Cut, Reach, changed_terms, cuts_of, reached, relation_of
+from stepwell.plan.cuts import (
+    KEYS,
+    Cut,
+    Reach,
+    Sizes,
+    changed_terms,
+    cuts_of,
+    filter_of,
+    large_sources,
+    reached,
+    worthwhile,
+)
 from stepwell.plan.render import Cuts, Mode, Term, view_name
 from stepwell.relations import Relation
 from stepwell.storage import column_range
@@ -34,8 +46,12 @@ from stepwell.views import RelationId
 LARGE = 6 * 2**20
 """A source of fewer bytes than this is read as a whole: Spark sends it around anyway."""
 
-FEW = 0.2
-"""A change of more than this share of a source is not known by a few keys."""
+
+def sizes_of(workspace: Workspace, view: Relation) -> Sizes:
+    """How much there is of what a view reads."""
+    inputs = {RelationId(each.relation) for each in view.view.inputs}
+    there: dict[int, int] = {id_: workspace.after(id_).bytes for id_ in inputs}
+    return Sizes(there, {id_: workspace.change(id_) for id_ in inputs if workspace.delta(id_)}, LARGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +81,10 @@ class Wish:
         return self.reach.relation
 
 
+Spot = tuple[Select, Term, int]
+"""A source of a SELECT, in one of the terms of its change."""
+
+
 class Cutter:
     """The cuts of one refresh of one view."""
 
@@ -72,6 +92,7 @@ class Cutter:
         self._workspace = workspace
         self._view = view
         self._changed = changed
+        self._sizes = sizes_of(workspace, view)
         self._number = 0
         self.cuts: Cuts = {}
 
@@ -79,9 +100,7 @@ class Cutter:
         """What the change of some rows has to read."""
         wishes: list[Wish] = []
         for select, term in changed_terms(rows, self._changed):
-            large = self._large(select, term)
-            if large and self._is_small(select, term):
-                wishes += _wishes(select, term, cuts_of(select, term, large))
+            wishes += _wishes(select, term, worthwhile(select, term, self._sizes))
         self._fulfil(wishes, {})
 
     def cut_rows(
@@ -94,31 +113,39 @@ class Cutter:
         wishes = [
             wish
             for term in terms
-            for wish in _wishes(rows, term, cuts_of(rows, term, self._large(rows, term), columns))
+            for wish in _wishes(rows, term, cuts_of(rows, term, large_sources(rows, term, self._sizes), columns))
         ]
         self._fulfil(wishes, {(rows, term, KEYS): Known(keys, partial(range_of, batch)) for term in terms})
 
-    def _fulfil(self, wishes: list[Wish], known: dict[tuple[Select, Term, int], Known]) -> None:
+    def _fulfil(self, wishes: list[Wish], known: dict[Spot, Known]) -> None:
         """Cut relation after relation; one that others wait for goes first, and one that still waits goes late."""
         while wishes:
-            ready = [wish for wish in wishes if self._by(wish, known) is not None]
-            waiting = {wish.relation for wish in wishes if wish not in ready}
-            chosen = next((wish for wish in ready if wish.relation not in waiting), ready[0] if ready else None)
-            if chosen is None:
+            ready: dict[tuple[int, tuple[str, ...]], list[tuple[Wish, Known]]] = {}
+            waiting = set()
+            for wish in wishes:
+                if (by := self._by(wish, known)) is not None:
+                    ready.setdefault((wish.relation, wish.reach.columns), []).append((wish, by))
+                else:
+                    waiting.add(wish.relation)
+            if not ready:
                 return
-            where = (chosen.relation, chosen.reach.columns)
-            same = [wish for wish in ready if (wish.relation, wish.reach.columns) == where]
-            made = self._run(same, [by for wish in same if (by := self._by(wish, known)) is not None])
-            wishes = [wish for wish in wishes if wish not in same]
-            if made is None:
-                continue
-            for wish in same:
-                spot = (wish.select, wish.term, wish.cut.source)
-                before = wish.term.states[wish.cut.source] == Mode.BEFORE
-                known[spot] = dataclasses.replace(made, names=_shown(wish))
-                self.cuts[spot] = self._before(wish, made) if before else made.view
+            chosen = next((pairs for (relation, _), pairs in ready.items() if relation not in waiting), None)
+            pairs = chosen or next(iter(ready.values()))
+            done = [wish for wish, _ in pairs]
+            wishes = [wish for wish in wishes if wish not in done]
+            if (made := self._run(pairs)) is not None:
+                self._use(done, made, known)
 
-    def _by(self, wish: Wish, known: Mapping[tuple[Select, Term, int], Known]) -> Known | None:
+    def _use(self, wishes: Sequence[Wish], made: Known, known: dict[Spot, Known]) -> None:
+        """Let the terms read what was cut for them, and others be cut by it."""
+        for wish in wishes:
+            spot = (wish.select, wish.term, wish.cut.source)
+            before = wish.term.states[wish.cut.source] == Mode.BEFORE and wish.relation in self._changed
+            there = self._before(wish, made) if before else made
+            known[spot] = dataclasses.replace(there, names=_shown(wish))
+            self.cuts[spot] = there.view
+
+    def _by(self, wish: Wish, known: Mapping[Spot, Known]) -> Known | None:
         """The rows whose keys a cut goes by, if they are at hand."""
         by, term = wish.cut.by[0].source, wish.term
         if (found := known.get((wish.select, term, by))) is not None:
@@ -132,10 +159,12 @@ class Cutter:
         files = self._workspace.delta(RelationId(reach.relation))
         names = dict(zip(columns, reach.columns, strict=True))
         range_of = partial(column_range, self._workspace.runtime.warehouse, files)
-        return Known(view_name(reach.relation, Mode.DELTA), range_of, names)
+        view, condition = view_name(reach.relation, Mode.DELTA), filter_of(wish.select, by)
+        return Known(f"(SELECT * FROM {view} WHERE {condition})" if condition else view, range_of, names)
 
-    def _run(self, wishes: Sequence[Wish], by: Sequence[Known]) -> Known | None:
+    def _run(self, pairs: Sequence[tuple[Wish, Known]]) -> Known | None:
         """The rows of a relation with the wanted keys, as it is after the epoch; None if they are many."""
+        wishes, by = [wish for wish, _ in pairs], [known for _, known in pairs]
         first = wishes[0]
         relation = first.relation
         inputs = next(each.columns for each in self._view.view.inputs if each.relation == relation)
@@ -155,6 +184,7 @@ class Cutter:
             first.reach.columns,
             united([known.range_of(names[0]) for known, names in zip(by, named, strict=True)]),
             nulls=any(wish.cut.by[0].source == KEYS for wish in wishes),
+            condition=_any([filter_of(wish.select, wish.cut.source) for wish in wishes]),
         )
         try:
             batch = self._workspace.part(RelationId(relation), used, wanted).toArrow()
@@ -167,37 +197,21 @@ class Cutter:
         self._workspace.offer(name, batch)
         return Known(name, partial(range_of, batch))
 
-    def _before(self, wish: Wish, made: Known) -> str:
+    def _before(self, wish: Wish, made: Known) -> Known:
         """The same rows as they were: a row has one version at a time, so those in the change were as it says."""
         relation = wish.relation
-        if relation not in self._changed:
-            return made.view
-        delta = view_name(relation, Mode.DELTA)
+        delta, files = view_name(relation, Mode.DELTA), self._workspace.delta(RelationId(relation))
         inputs = next(each.columns for each in self._view.view.inputs if each.relation == relation)
         names = ", ".join(quote(name) for name in [*(n for n in inputs if _names(wish.reach.within, n)), ROW_ID])
-        return (
-            f"(SELECT {names} FROM {made.view} AS a LEFT ANTI JOIN {delta} AS d ON a.{ROW_ID} = d.{ROW_ID}"
-            f" UNION ALL SELECT {names} FROM {delta} WHERE {DIFF} < 0)"
+        text = (
+            f"SELECT {names} FROM {made.view} AS a LEFT ANTI JOIN {delta} AS d ON a.{ROW_ID} = d.{ROW_ID}"
+            f" UNION ALL SELECT {names} FROM {delta} WHERE {DIFF} < 0"
         )
-
-    def _large(self, select: Select, term: Term) -> list[int]:
-        """The sources that a term reads and that hold much."""
-        return [
-            index
-            for index, state in enumerate(term.states)
-            if state != Mode.DELTA
-            and (relation := relation_of(select, index)) is not None
-            and self._workspace.before(RelationId(relation)).bytes > LARGE
-        ]
-
-    def _is_small(self, select: Select, term: Term) -> bool:
-        """Whether the change that a term begins with is a small part of anything."""
-        start = term.touched_by if term.touched_by is not None else term.states.index(Mode.DELTA)
-        relation = relation_of(select, start)
-        if relation is None:
-            return False
-        change = self._workspace.change(RelationId(relation))
-        return change.rows <= max(1000, FEW * change.total)
+        view = f"{made.view}_b{self._number}"
+        self._number += 1
+        F.broadcast(self._workspace.run(text, self._view, pace=Pace.SOME)).createOrReplaceTempView(view)
+        warehouse = self._workspace.runtime.warehouse
+        return Known(view, lambda name: united([made.range_of(name), column_range(warehouse, files, name)]))
 
 
 def _wishes(select: Select, term: Term, cuts: Sequence[Cut]) -> list[Wish]:
@@ -207,6 +221,12 @@ def _wishes(select: Select, term: Term, cuts: Sequence[Cut]) -> list[Wish]:
         if reach is not None:
             found.append(Wish(select, term, cut, reach))
     return found
+
+
+def _any(conditions: Sequence[str | None]) -> str | None:
+    """That one of these holds, if each is one."""
+    found = dict.fromkeys(each for each in conditions if each)
+    return " OR ".join(f"({each})" for each in found) if all(conditions) else None
 
 
 def _shown(wish: Wish) -> dict[str, str]:

@@ -31,17 +31,19 @@ class Keys:
     """The least and the greatest value of the first key, if that is known."""
     nulls: bool = False
     """Whether NULL is a key like any other. A plain comparison of numbers is much the faster one."""
+    condition: str | None = None
+    """What the rows have to fulfil besides."""
 
     def narrowing(self, warehouse: Warehouse, content: Content) -> Narrowing:
         """The rows of a relation that have one of the keys."""
-        bounds = self._bounds(warehouse, content)
+        conditions = [each for each in (self.condition, self._bounds(warehouse, content)) if each]
         same = "<=>" if self.nulls else "="
         columns = [f"_sw_wanted{index}" for index in range(len(self.names))]
         ours = [f"{quote(name)} AS {column}" for name, column in zip(self.names, columns, strict=True)]
         on = " AND ".join(f"{quote(own)} {same} {key}" for own, key in zip(self.columns, columns, strict=True))
 
         def narrow(rows: DataFrame) -> DataFrame:
-            within = rows.where(bounds) if bounds else rows
+            within = rows.where(" AND ".join(f"({each})" for each in conditions)) if conditions else rows
             return within.join(F.broadcast(self.frame.selectExpr(*ours)), F.expr(on), "left_semi")
 
         return narrow

@@ -6,7 +6,6 @@ and is then what its children read; nothing of it counts before the epoch is com
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,9 +37,11 @@ from stepwell.functions import unlike
 from stepwell.plan.aggregates import REFOLD
 from stepwell.plan.blocks import Block, Group, Partitioned, Rows, Select, Whole
 from stepwell.plan.costs import Cost, Costs
+from stepwell.plan.cuts import Change
 from stepwell.plan.fingerprints import fingerprint
 from stepwell.plan.groups import IN_ROWS, IN_STATE, STATE_VERSION, Folding, direct, folding_of, grouped_rows
 from stepwell.plan.lateness import SIGN
+from stepwell.plan.reading import reading_of
 from stepwell.plan.render import (
     NO_CUTS,
     Cuts,
@@ -55,7 +56,7 @@ from stepwell.plan.render import (
     typed,
     versioned,
 )
-from stepwell.plan.steps import ANEW, Change, Rule, Step, plan_step
+from stepwell.plan.steps import ANEW, Rule, Step, plan_step
 from stepwell.plan.wording import users_words
 from stepwell.relations import Column, Relation
 from stepwell.storage import write_batch
@@ -225,8 +226,8 @@ def _costs(runtime: Runtime) -> dict[RelationId, Costs]:
 
 def _with_cost(costs: Costs, refresh: Refresh) -> Costs:
     if refresh.rule in (Rule.BUILD.value, Rule.RECOMPUTE.value):
-        return dataclasses.replace(costs, recompute=Cost(refresh.rows_there, refresh.microseconds))
-    return dataclasses.replace(costs, update=Cost(refresh.rows_in, refresh.microseconds))
+        return costs.recomputed(Cost(refresh.rows_there, refresh.microseconds))
+    return costs.updated(Cost(refresh.rows_in, refresh.microseconds))
 
 
 def _require_functions(runtime: Runtime, view: Relation) -> None:
@@ -259,7 +260,8 @@ def _refresh(
         changes: dict[int, Change] = {id_: workspace.change(id_) for id_ in changed}
         expected = costs.expect(sum(change.rows for change in changes.values()), rows_there)
         hopes = workspace.runtime.cache.setdefault("hopes", {})
-        step = plan_step(block, view.view.policy, changes, expected, hopeful=hopes.get(view.id, 0) <= 0)
+        reading = reading_of(block, cutting.sizes_of(workspace, view), _stored(workspace, definitions, view))
+        step = plan_step(block, view.view.policy, changes, expected, reading, hopeful=hopes.get(view.id, 0) <= 0)
         hopes[view.id] = hopes.get(view.id, 0) - 1
     emitting = None
     if view.view.live is not None:
@@ -302,6 +304,12 @@ def _refresh(
     )
     emitted = epoch if emitting is not None and emitting.shows_all else None
     return Refreshed(made, refresh, outcome, frozenset(replaced), count, emitted)
+
+
+def _stored(workspace: Workspace, definitions: Definitions, view: Relation) -> int:
+    """Bytes that are kept of a view, with its state."""
+    state = definitions.state_of(view)
+    return workspace.before(view.id).bytes + (workspace.before(state.id).bytes if state is not None else 0)
 
 
 class Refresher:

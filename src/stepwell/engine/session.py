@@ -50,6 +50,8 @@ class Pace(Enum):
     MANY = "compiled, and planned again when sizes are known"
 
 
+_PARTITIONS = "spark.sql.shuffle.partitions"
+
 _PACES: dict[Pace, dict[str, str | None]] = {
     Pace.FEW: {
         "spark.sql.adaptive.enabled": "false",
@@ -149,6 +151,10 @@ class Spark:
                 session.conf.unset(name)
             else:
                 session.conf.set(name, value)
+        if not _is_local(session):  # where nobody plans again, nobody joins small partitions either
+            session.conf.set(
+                _PARTITIONS, "8" if pace != Pace.MANY else self.session.conf.get(_PARTITIONS, None) or "200"
+            )
         self._paces[id(session)] = pace
 
     @property
@@ -193,7 +199,7 @@ def _ours(base: SparkSession) -> SparkSession:
     for name, value in SETTINGS.items():
         session.conf.set(name, value)
     if _is_local(session):
-        session.conf.set("spark.sql.shuffle.partitions", str(max(2, os.cpu_count() or 2)))
+        session.conf.set(_PARTITIONS, str(max(2, os.cpu_count() or 2)))
     return session
 
 

@@ -20,8 +20,8 @@ from stepwell.engine.session import Pace
 from stepwell.epochs import Epoch
 from stepwell.files import DIFF, EPOCH, ROW_ID, DataFile, NewFile, Store
 from stepwell.plan import Content, changes_between, content_at
+from stepwell.plan.cuts import Change
 from stepwell.plan.render import Mode, view_name
-from stepwell.plan.steps import Change
 from stepwell.relations import Relation
 from stepwell.storage import net_changes, read_delta, scan_changes, scan_content, scan_delta, small_frame
 from stepwell.types import quote

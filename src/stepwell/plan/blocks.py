@@ -65,6 +65,14 @@ class Tie:
 
 
 @dataclass(frozen=True, slots=True)
+class Filter:
+    """A condition that every row of a source fulfils that counts, in the words of its relation alone."""
+
+    source: int
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """SELECT items FROM sources WHERE condition, row by row."""
 
@@ -80,6 +88,7 @@ class Select:
     """Where each item comes from that is nothing but a column."""
     free: int = 0
     """So many sources, from the first on, may be joined in any order: the conditions can stand behind all of them."""
+    filters: tuple[Filter, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +221,8 @@ def renumbered(block: Any, numbers: dict[int, int]) -> Any:
 
 
 _CLASSES: dict[str, type] = {
-    each.__name__: each for each in (Origin, Tie, Source, Select, UnionAll, Aggregate, Group, Partitioned, Whole)
+    each.__name__: each
+    for each in (Origin, Tie, Filter, Source, Select, UnionAll, Aggregate, Group, Partitioned, Whole)
 }
 
 

@@ -32,18 +32,36 @@ class Cost:
         return round(self.microseconds + by_rows * max(0.0, rows / max(1, self.rows) - 1))
 
 
+WARM = 2
+"""So many updates are waited for before one counts: the first of its kind waits for Spark to compile."""
+
+PATIENCE = 16
+"""After so many recomputations in a row an update is tried again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Costs:
     """What a view has cost: its last update by a rule, and its last build or recomputation."""
 
     update: Cost | None = None
     recompute: Cost | None = None
+    updates: int = 0
+    since: int = 0
+    """Recomputations since the last update."""
+
+    def updated(self, cost: Cost) -> Costs:
+        return Costs(cost, self.recompute, self.updates + 1, 0)
+
+    def recomputed(self, cost: Cost) -> Costs:
+        return Costs(self.update, cost, self.updates, self.since + 1)
 
     def expect(self, changed: int, there: int) -> Expected:
         """What both ways would take for a change of so many rows, over inputs of so many."""
         update = self.update.expected(changed) if self.update else None
         if self.update and changed * 2 < self.update.rows:
             update = None  # a much smaller change is another matter
+        if self.updates < WARM or self.since >= PATIENCE:
+            update = None
         return Expected(update, self.recompute.expected(there) if self.recompute else None)
 
 

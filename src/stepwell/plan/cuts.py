@@ -36,6 +36,50 @@ class Reach:
     within: Select
 
 
+FEW = 0.2
+"""A change of more than this share of a source is not known by a few keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How much of an input an epoch changes: rows of the change, retractions among them, rows the input has."""
+
+    rows: int
+    retracted: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many bytes there are of each relation, what has changed of those that have, and what is much."""
+
+    bytes: Mapping[int, int]
+    changes: Mapping[int, Change]
+    large: int
+
+
+def large_sources(select: Select, term: Term, sizes: Sizes) -> list[int]:
+    """The sources that a term reads and that hold much."""
+    return [
+        index
+        for index, state in enumerate(term.states)
+        if state != Mode.DELTA
+        and (relation := relation_of(select, index)) is not None
+        and sizes.bytes[relation] > sizes.large
+    ]
+
+
+def worthwhile(select: Select, term: Term, sizes: Sizes) -> list[Cut]:
+    """The cuts of a term that begins with a small part of something, and would read much."""
+    start = term.touched_by if term.touched_by is not None else term.states.index(Mode.DELTA)
+    relation = relation_of(select, start)
+    if relation is None:
+        return []
+    change = sizes.changes[relation]
+    large = large_sources(select, term, sizes)
+    return cuts_of(select, term, large) if large and change.rows <= max(1000, FEW * change.total) else []
+
+
 def reached(select: Select, index: int, columns: tuple[str, ...]) -> Reach | None:
     """Where columns of a source are stored: in a relation, which may be read by a filter of its own."""
     source = select.sources[index].input
@@ -59,8 +103,30 @@ def relation_of(select: Select, index: int) -> int | None:
     return source if isinstance(source, int) else None
 
 
+def filter_of(select: Select, index: int) -> str | None:
+    """What every row of the relation behind a source fulfils that counts, if there is such a condition."""
+    source = select.sources[index].input
+    if isinstance(source, Select):
+        return filter_of(source, 0)
+    return " AND ".join(f"({each.condition})" for each in select.filters if each.source == index) or None
+
+
 def cuts_of(select: Select, term: Term, large: Collection[int], keys: Mapping[str, Origin] | None = None) -> list[Cut]:
-    """The cuts of the `large` sources for one term, each after those it goes by; `keys` are touched keys by column."""
+    """The cuts of the `large` sources for one term, each after those it goes by; `keys` are touched keys by column.
+
+    A source that is not large is cut where a large one is reached through it.
+    """
+    everything = _cuts(select, term, large, keys)
+    needed = set(large)
+    found: list[Cut] = []
+    for cut in reversed(everything):
+        if cut.source in needed:
+            needed.add(cut.by[0].source)
+            found.append(cut)
+    return found[::-1]
+
+
+def _cuts(select: Select, term: Term, large: Collection[int], keys: Mapping[str, Origin] | None) -> list[Cut]:
     sources = select.sources
     if any(source.join in (Join.RIGHT, Join.FULL) for source in sources):
         return []
@@ -69,23 +135,24 @@ def cuts_of(select: Select, term: Term, large: Collection[int], keys: Mapping[st
     if term.touched_by is not None:  # the rows on the left that meet the change of a partner
         for tie in select.ties:
             for own, other in ((tie.left, tie.right), (tie.right, tie.left)):
-                if tie.within == term.touched_by == other.source and own.source in large and own.source not in cut:
+                if tie.within == term.touched_by == other.source and own.source not in cut:
                     found.append(Cut(own.source, (own.column,), (other,)))
                     cut.add(own.source)
     for column, origin in (keys or {}).items():
-        if origin.source in large and origin.source not in cut:
+        if origin.source not in cut:
             found.append(Cut(origin.source, (origin.column,), (Origin(KEYS, column),)))
             cut.add(origin.source)
     known = {index for index, state in enumerate(term.states) if state == Mode.DELTA} | cut
     while True:
-        step = next(_next(select, known, large), None)
+        steps = list(_next(select, known))
+        step = next((each for each in steps if each.source in large), steps[0] if steps else None)
         if step is None:
             return found
         found.append(step)
         known.add(step.source)
 
 
-def _next(select: Select, known: AbstractSet[int], large: Collection[int]) -> Iterator[Cut]:
+def _next(select: Select, known: AbstractSet[int]) -> Iterator[Cut]:
     """The cuts that can come next, each by all columns that tie it to the same source."""
     ties: dict[tuple[int, int], list[tuple[Origin, Origin]]] = {}
     for tie in select.ties:
@@ -93,7 +160,6 @@ def _next(select: Select, known: AbstractSet[int], large: Collection[int]) -> It
             if (
                 own.source in known
                 and other.source not in known
-                and other.source in large
                 and leads(tie, select.sources, own.source, other.source)
             ):
                 ties.setdefault((own.source, other.source), []).append((own, other))

@@ -35,7 +35,7 @@ from stepwell.plan.rewrites import (
 from stepwell.plan.sessions import sessions_by_start
 from stepwell.plan.sets import counted, grouping_sets, repeated
 from stepwell.plan.subqueries import ALIAS, SubqueryJoins, has_subquery
-from stepwell.plan.ties import free_sources, origin_of, ties_of
+from stepwell.plan.ties import filters_of, free_sources, origin_of, ties_of
 from stepwell.plan.times import is_time, timing_of, transfers_of
 from stepwell.plan.windows import Windows, has_window
 from stepwell.sql.structure import structure_of
@@ -210,7 +210,8 @@ class Decomposer:
             ),
             sql_of(where.this) if where else None,
             ties=ties_of(tree, sources, columns),
-            free=free_sources(tree, sources, columns),
+            free=(free := free_sources(tree, sources, columns)),
+            filters=filters_of(tree, sources, columns, free),
             origins=tuple(origin_of(node, sources, columns) for node in (*windows.keys, *windows.columns)),
         )
         return Partitioned(rows, len(windows.keys), windows.items, names, windows.qualify, windows.made_total)
@@ -253,7 +254,8 @@ class Decomposer:
         ties = ties_of(tree, sources, columns)
         origins = tuple(origin_of(unaliased(item), sources, columns) for item in items)
         free = free_sources(tree, sources, columns)
-        return Select(tuple(sources), texts, found, condition, laterals, generates, ties, origins, free)
+        filters = filters_of(tree, sources, columns, free)
+        return Select(tuple(sources), texts, found, condition, laterals, generates, ties, origins, free, filters)
 
     def _sources(self, tree: exp.Select) -> tuple[list[Source], list[tuple[str, ...]]]:
         """What a SELECT reads, and the columns of each."""
@@ -325,7 +327,8 @@ class Decomposer:
             (*(f"_sw_g{index}" for index in range(len(keys))), *(f"_sw_x{i}" for i in range(len(grouping.arguments)))),
             sql_of(where.this) if where else None,
             ties=ties_of(tree, sources, columns),
-            free=free_sources(tree, sources, columns),
+            free=(free := free_sources(tree, sources, columns)),
+            filters=filters_of(tree, sources, columns, free),
             origins=tuple(origin_of(key, sources, columns) for key in keys),
         )
         if len(outputs) != len(names):

@@ -9,7 +9,9 @@ from enum import StrEnum
 from stepwell.plan.aggregates import Kind, state_of
 from stepwell.plan.blocks import Aggregate, Block, Group, Join, Partitioned, Rows, Select, UnionAll, Whole, obstacle
 from stepwell.plan.costs import UNKNOWN, Expected
+from stepwell.plan.cuts import Change
 from stepwell.plan.groups import folding_of
+from stepwell.plan.reading import NOTHING, Reading
 from stepwell.plan.render import joins, only_adds
 from stepwell.views import RefreshPolicy
 
@@ -30,15 +32,6 @@ class Rule(StrEnum):
 
 ANEW = (Rule.BUILD, Rule.RECOMPUTE)
 """The rules that do not ask what has changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """How much of an input an epoch changes: rows of the change, retractions among them, rows the input has."""
-
-    rows: int
-    retracted: int
-    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +60,26 @@ def plan_step(
     policy: RefreshPolicy,
     changes: Mapping[int, Change],
     expected: Expected = UNKNOWN,
+    reading: Reading = NOTHING,
     *,
     hopeful: bool = True,
 ) -> Step:
-    """How a view that is up to date follows these changes of its inputs, given what both ways are expected to cost.
+    """How a view that is up to date follows these changes of its inputs, given what both ways read and cost.
 
     One that is `hopeful` folds rows that were taken back as long as others come: a bar that grows replaces itself.
     """
-    return replace(_step(block, policy, changes, expected, hopeful=hopeful), expected=expected)
+    step = _step(block, policy, changes, expected, reading, hopeful=hopeful)
+    return replace(step, expected=expected)
 
 
 def _step(
-    block: Block, policy: RefreshPolicy, changes: Mapping[int, Change], expected: Expected, *, hopeful: bool
+    block: Block,
+    policy: RefreshPolicy,
+    changes: Mapping[int, Change],
+    expected: Expected,
+    reading: Reading,
+    *,
+    hopeful: bool,
 ) -> Step:
     if (reason := obstacle(block)) is not None:
         return Step(Rule.RECOMPUTE, reason)
@@ -88,6 +89,8 @@ def _step(
     there = sum(change.total for change in changes.values())
     if policy == RefreshPolicy.AUTO and changed > max(FEW_ROWS, MOST * there):
         return Step(Rule.RECOMPUTE, f"{changed} rows of {there} have changed")
+    if policy == RefreshPolicy.AUTO and reading.is_more:
+        return Step(Rule.RECOMPUTE, f"the change would read {reading}")
     if policy == RefreshPolicy.AUTO and expected.is_dearer:
         return Step(Rule.RECOMPUTE, "the last change took longer than computing everything")
     if isinstance(block, Partitioned):

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from stepwell.plan.blocks import Join, Origin, Select, Source, Tie
+from stepwell.plan.blocks import Filter, Join, Origin, Select, Source, Tie
+from stepwell.plan.grouping import sql_of
 from stepwell.plan.subqueries import conjuncts
 
 
@@ -48,6 +49,28 @@ def free_sources(tree: exp.Select, sources: Sequence[Source], columns: Sequence[
             break
         count += 1
     return count
+
+
+def filters_of(
+    tree: exp.Select, sources: Sequence[Source], columns: Sequence[tuple[str, ...]], free: int
+) -> tuple[Filter, ...]:
+    """The conditions in WHERE that speak of one relation only, of those that are joined by inner joins."""
+    where = tree.args.get("where")
+    found: list[Filter] = []
+    for each in conjuncts(where.this) if where else ():
+        named = list(each.find_all(exp.Column))
+        origins = {origin_of(column, sources, columns) for column in named}
+        indexes = {origin.source for origin in origins if origin is not None}
+        if None in origins or len(indexes) != 1 or each.find(exp.Query) is not None:
+            continue
+        (index,) = indexes
+        if index < free and isinstance(sources[index].input, int):
+            found.append(Filter(index, sql_of(each.transform(_unqualified))))
+    return tuple(found)
+
+
+def _unqualified(node: exp.Expr) -> exp.Expr:
+    return exp.column(node.this.copy()) if isinstance(node, exp.Column) else node
 
 
 def reading_order(select: Select, start: int) -> list[int]:

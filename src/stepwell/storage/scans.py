@@ -90,7 +90,10 @@ def scan_content(
     count = sum(file.statistics.retracted for file in content.changes)
     if not count:
         return inserted
-    if count <= _IN_MEMORY and content.upto is None:
+    if narrow is not _all:  # a retraction says what it retracts, so those that can matter are as few as the rows
+        retracted = narrow(changes.where(f"{DIFF} < 0").selectExpr(*versioned)).selectExpr(f"{ROW_VERSION} AS {_GONE}")
+        retracted = F.broadcast(retracted)
+    elif count <= _IN_MEMORY and content.upto is None:
         chunks = [chunk for file in content.changes for chunk in retracted_versions(warehouse, file).chunks]
         versions = pa.chunked_array(chunks, pa.int64())
         if count <= _LITERALS:
