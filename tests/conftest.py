@@ -16,6 +16,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and threading.current_threa
     # started in the background: what tests start would be deaf to Ctrl-C, too
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# A test is over before Java's second compiler has paid for itself, and on two cores it takes the time of the others.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
 TORTURE = bool(os.environ.get("STEPWELL_TORTURE"))
 
 settings.register_profile("usual", deadline=None, max_examples=100, suppress_health_check=list(HealthCheck))

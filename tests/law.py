@@ -52,6 +52,7 @@ changes = st.one_of(
 
 
 IN_PLAN = "spark.sql.execution.arrow.localRelationThreshold"
+USUALLY_IN_PLAN = SETTINGS[IN_PLAN]
 LIMITS = {(module, name): getattr(module, name) for module, name in (
     (cutting, "LARGE"), (maintenance, "LARGE_STATE"), (scans, "_LITERALS"),
 )}  # fmt: skip
@@ -63,7 +64,7 @@ def as_if_large(is_large: bool, db: stepwell.Database | None = None) -> None:
     """
     for (module, name), usual in LIMITS.items():
         setattr(module, name, -1 if is_large else usual)
-    SETTINGS[IN_PLAN] = "0" if is_large else "16384"
+    SETTINGS[IN_PLAN] = "0" if is_large else USUALLY_IN_PLAN
     for session in db._runtime.spark._maintenance if db is not None else ():
         session.conf.set(IN_PLAN, SETTINGS[IN_PLAN])
 
@@ -75,10 +76,10 @@ def play(
     played = 0
 
     @settings(max_examples=examples, phases=[Phase.explicit, Phase.generate], database=None)
-    @given(st.lists(changes, min_size=1, max_size=4), st.booleans(), st.booleans())
-    def epoch(batch: list[tuple[Any, ...]], together: bool, is_large: bool) -> None:
+    @given(st.lists(changes, min_size=1, max_size=4), st.booleans())
+    def epoch(batch: list[tuple[Any, ...]], together: bool) -> None:
         nonlocal played
-        as_if_large(is_large, db)
+        as_if_large(played % 2 == 1, db)
         if db.in_transaction:
             db.sql("ROLLBACK")  # of an example that failed
         if together:

@@ -16,7 +16,7 @@ from stepwell.plan.render import Mode
 from views import answer
 
 TORTURE = bool(os.environ.get("STEPWELL_TORTURE"))
-EXAMPLES = 200 if TORTURE else 3
+EXAMPLES = 200 if TORTURE else 2
 
 QUERIES = {
     "is_in": "SELECT a, s FROM t WHERE a IN (SELECT a FROM u WHERE c = 'x')",

@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 from stepwell.engine.failures import is_too_large
-from stepwell.engine.keys import Keys, Value, range_of, united
+from stepwell.engine.keys import Keys, Ranges, ranges_of, united
 from stepwell.engine.session import Pace
 from stepwell.engine.workspace import Workspace
 from stepwell.files import DIFF, ROW_ID
@@ -56,10 +56,10 @@ def sizes_of(workspace: Workspace, view: Relation) -> Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Rows that are at hand as a view, and the least and greatest value of a column where that is known."""
+    """Rows that are at hand as a view, and where the values of a column lie if that is known."""
 
     view: str
-    range_of: Callable[[str], tuple[Value, Value] | None]
+    ranges_of: Callable[[str], Ranges | None]
     names: Mapping[str, str] = field(default_factory=dict)
     """Columns that the view has under other names."""
 
@@ -115,7 +115,7 @@ class Cutter:
             for term in terms
             for wish in _wishes(rows, term, cuts_of(rows, term, large_sources(rows, term, self._sizes), columns))
         ]
-        self._fulfil(wishes, {(rows, term, KEYS): Known(keys, partial(range_of, batch)) for term in terms})
+        self._fulfil(wishes, {(rows, term, KEYS): Known(keys, partial(ranges_of, batch)) for term in terms})
 
     def _fulfil(self, wishes: list[Wish], known: dict[Spot, Known]) -> None:
         """Cut relation after relation; one that others wait for goes first, and one that still waits goes late."""
@@ -156,33 +156,37 @@ class Cutter:
         reach = reached(wish.select, by, columns)
         if reach is None:
             return None
-        files = self._workspace.delta(RelationId(reach.relation))
         names = dict(zip(columns, reach.columns, strict=True))
-        range_of = partial(column_range, self._workspace.runtime.warehouse, files)
         view, condition = view_name(reach.relation, Mode.DELTA), filter_of(wish.select, by)
-        return Known(f"(SELECT * FROM {view} WHERE {condition})" if condition else view, range_of, names)
+        view = f"(SELECT * FROM {view} WHERE {condition})" if condition else view
+        return Known(view, self._ranges_of_change(RelationId(reach.relation)), names)
+
+    def _ranges_of_change(self, relation: RelationId) -> Callable[[str], Ranges | None]:
+        """Where the values of the columns of a change lie."""
+        small = self._workspace.small_delta(relation)
+        if small is not None:
+            return partial(ranges_of, small)
+        warehouse, files = self._workspace.runtime.warehouse, self._workspace.delta(relation)
+        return lambda column: (found,) if (found := column_range(warehouse, files, column)) else None
 
     def _run(self, pairs: Sequence[tuple[Wish, Known]]) -> Known | None:
         """The rows of a relation with the wanted keys, as it is after the epoch; None if they are many."""
-        wishes, by = [wish for wish, _ in pairs], [known for _, known in pairs]
-        first = wishes[0]
-        relation = first.relation
+        wishes = [wish for wish, _ in pairs]
+        relation, columns = wishes[0].relation, wishes[0].reach.columns
         inputs = next(each.columns for each in self._view.view.inputs if each.relation == relation)
         used = [name for name in inputs if any(_names(wish.reach.within, name) for wish in wishes)]
-        named = [
-            tuple(known.named(each.column) for each in wish.cut.by) for wish, known in zip(wishes, by, strict=True)
-        ]
-        keys = tuple(f"_sw_key{index}" for index in range(len(first.reach.columns)))
-        texts = [
-            f"SELECT {', '.join(f'{quote(name)} AS {key}' for name, key in zip(names, keys, strict=True))}"
-            f" FROM {known.view}"
-            for known, names in zip(by, named, strict=True)
-        ]
+        keys = tuple(f"_sw_key{index}" for index in range(len(columns)))
+        texts, ranges = [], []
+        for wish, by in pairs:
+            names = [by.named(each.column) for each in wish.cut.by]
+            items = [f"{quote(name)} AS {key}" for name, key in zip(names, keys, strict=True)]
+            texts.append(f"SELECT {', '.join(items)} FROM {by.view}")
+            ranges.append(by.ranges_of(names[0]))
         wanted = Keys(
             self._workspace.run(" UNION ALL ".join(dict.fromkeys(texts)), self._view, pace=Pace.SOME),
             keys,
-            first.reach.columns,
-            united([known.range_of(names[0]) for known, names in zip(by, named, strict=True)]),
+            columns,
+            united(ranges),
             nulls=any(wish.cut.by[0].source == KEYS for wish in wishes),
             condition=_any([filter_of(wish.select, wish.cut.source) for wish in wishes]),
         )
@@ -195,12 +199,12 @@ class Cutter:
         self._number += 1
         name = f"_sw_cut{self._number}"
         self._workspace.offer(name, batch)
-        return Known(name, partial(range_of, batch))
+        return Known(name, partial(ranges_of, batch))
 
     def _before(self, wish: Wish, made: Known) -> Known:
         """The same rows as they were: a row has one version at a time, so those in the change were as it says."""
         relation = wish.relation
-        delta, files = view_name(relation, Mode.DELTA), self._workspace.delta(RelationId(relation))
+        delta, ranges = view_name(relation, Mode.DELTA), self._ranges_of_change(RelationId(relation))
         inputs = next(each.columns for each in self._view.view.inputs if each.relation == relation)
         names = ", ".join(quote(name) for name in [*(n for n in inputs if _names(wish.reach.within, n)), ROW_ID])
         text = (
@@ -210,8 +214,7 @@ class Cutter:
         view = f"{made.view}_b{self._number}"
         self._number += 1
         F.broadcast(self._workspace.run(text, self._view, pace=Pace.SOME)).createOrReplaceTempView(view)
-        warehouse = self._workspace.runtime.warehouse
-        return Known(view, lambda name: united([made.range_of(name), column_range(warehouse, files, name)]))
+        return Known(view, lambda name: united([made.ranges_of(name), ranges(name)]))
 
 
 def _wishes(select: Select, term: Term, cuts: Sequence[Cut]) -> list[Wish]:

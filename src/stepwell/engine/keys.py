@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,11 @@ from stepwell.storage import Narrowing, Warehouse, column_range
 from stepwell.types import literal, quote
 
 Value = int | str | datetime.date
+Ranges = tuple[tuple[Value, Value], ...]
+"""From the least to the greatest value of each, both included."""
+
+FEW = 4
+"""So many ranges are told apart: new rows, and two or three places where old ones have changed."""
 
 MOST = 0.5
 """Bounds that leave more than this share of a range are not said: Spark would compile the text anew for them."""
@@ -27,8 +33,8 @@ class Keys:
     frame: DataFrame
     names: tuple[str, ...]
     columns: tuple[str, ...]
-    range: tuple[Value, Value] | None = None
-    """The least and the greatest value of the first key, if that is known."""
+    ranges: Ranges | None = None
+    """Where the values of the first key lie, if that is known."""
     nulls: bool = False
     """Whether NULL is a key like any other. A plain comparison of numbers is much the faster one."""
     condition: str | None = None
@@ -50,37 +56,49 @@ class Keys:
 
     def _bounds(self, warehouse: Warehouse, content: Content) -> str | None:
         """A condition that lets row groups be skipped, if it is worth its while."""
-        if self.range is None:
+        if self.ranges is None:
             return None
-        low, high = self.range
         there = column_range(warehouse, content.files, self.columns[0])
-        if there is not None and _share(self.range, there) > MOST:
+        if there is not None and sum(_share(each, there) for each in self.ranges) > MOST:
             return None
-        return f"{quote(self.columns[0])} BETWEEN {literal(low)} AND {literal(high)}"
+        column = quote(self.columns[0])
+        return " OR ".join(f"{column} BETWEEN {literal(low)} AND {literal(high)}" for low, high in self.ranges)
 
 
-def range_of(batch: pa.Table, column: str) -> tuple[Value, Value] | None:
-    """The least and the greatest value of a column of a small table, where these are plain."""
+def ranges_of(batch: pa.Table, column: str) -> Ranges | None:
+    """Few ranges that hold all values of a column of a small table, where these are plain: cut at the widest gaps."""
     values = batch.column(column).to_pylist()
-    is_plain = values and all(isinstance(value, int | str | datetime.date) for value in values)
-    return (min(values), max(values)) if is_plain else None
-
-
-def united(ranges: Sequence[tuple[Value, Value] | None]) -> tuple[Value, Value] | None:
-    """The range that holds all of these, if all are known and of one type."""
-    found = [each for each in ranges if each is not None]
-    if not found or len(found) < len(ranges) or len({type(value) for each in found for value in each}) > 1:
+    if not values or not all(isinstance(value, int | str | datetime.date) for value in values):
         return None
-    lows, highs = [each[0] for each in found], [each[1] for each in found]
-    return min(lows), max(highs)
+    values = sorted(set(values))
+    ends = [0, len(values)]
+    if not isinstance(values[0], str):
+        gaps = sorted(range(1, len(values)), key=lambda index: values[index] - values[index - 1])
+        ends = sorted([*ends, *gaps[-(FEW - 1) :]])
+    return tuple((values[first], values[last - 1]) for first, last in itertools.pairwise(ends))
+
+
+def united(ranges: Sequence[Ranges | None]) -> Ranges | None:
+    """Ranges that hold all of these, if all are known and of one type."""
+    found = [each for some in ranges if some is not None for each in some]
+    if not found or None in ranges or len({type(value) for each in found for value in each}) > 1:
+        return None
+    merged = [min(found)]
+    for low, high in sorted(found)[1:]:
+        first, last = merged[-1]
+        if low <= last:  # type: ignore[operator]  # they are of one type, as was just asked
+            merged[-1] = first, max(last, high)
+        else:
+            merged.append((low, high))
+    return tuple(merged)
 
 
 def _share(wanted: tuple[Value, Value], there: tuple[Value, Value]) -> float:
     """How much of a range is wanted, as far as that can be said."""
     match wanted, there:
         case (int(low), int(high)), (int(first), int(last)):
-            return (min(high, last) - max(low, first)) / max(1, last - first)
+            return max(0, min(high, last) - max(low, first)) / max(1, last - first)
         case (datetime.date() as low, datetime.date() as high), (datetime.date() as first, datetime.date() as last):
-            if isinstance(first, datetime.datetime) == isinstance(low, datetime.datetime):
-                return (min(high, last) - max(low, first)) / max(datetime.timedelta(days=1), last - first)
+            days = (min(high, last) - max(low, first)).days
+            return max(0, days) / max(1, (last - first).days)
     return 0.0

@@ -22,7 +22,7 @@ from stepwell.engine.cutting import Cutter
 from stepwell.engine.definitions import Definitions, load
 from stepwell.engine.emission import emission_of
 from stepwell.engine.failures import LOST_SPARK, is_too_large, translated
-from stepwell.engine.keys import Keys, range_of
+from stepwell.engine.keys import Keys, ranges_of
 from stepwell.engine.lateness import LEDGER, Lateness
 from stepwell.engine.runtime import WORKERS, Runtime
 from stepwell.engine.staging import SMALL_BYTES, write_frame
@@ -543,7 +543,7 @@ class Refresher:
         names = self._state.key
         nulls = any(batch.column(name).null_count for name in names)
         partial_states = self._workspace.session.table(PARTIAL)
-        self._wanted = Keys(partial_states, names, names, range_of(batch, self._state.key[0]), nulls)
+        self._wanted = Keys(partial_states, names, names, ranges_of(batch, self._state.key[0]), nulls)
         return f"SELECT * FROM {PARTIAL}"
 
     def _write_fold(self, frame: DataFrame, step: Step) -> dict[RelationId, list[NewFile]]:

@@ -195,13 +195,12 @@ class Workspace:
             parts.append(scan_delta(session, warehouse, relation, new))
         return net_changes(relation, reduce(DataFrame.unionByName, parts))
 
-    def _small_delta(self, relation: Relation) -> pa.Table | None:
+    def small_delta(self, id_: RelationId) -> pa.Table | None:
         """What the epoch did to a relation, if that is little."""
-        id_ = relation.id
         if self._missed.get(id_) or sum(file.statistics.bytes for file in self.delta(id_)) > SMALL_DELTA:
             return None
         if id_ not in self._small_deltas:
-            self._small_deltas[id_] = read_delta(self.runtime.warehouse, relation, self.delta(id_))
+            self._small_deltas[id_] = read_delta(self.runtime.warehouse, self._by_id[id_], self.delta(id_))
         return self._small_deltas[id_]
 
     def _offered(self, id_: RelationId, mode: Mode | None) -> int:
@@ -221,7 +220,7 @@ class Workspace:
         names = [quote(name) for name in columns]
         warehouse = self.runtime.warehouse
         if mode == Mode.DELTA:
-            small = self._small_delta(relation)
+            small = self.small_delta(id_)
             if small is not None:
                 return small_frame(self.session, small.select([*columns, ROW_ID, DIFF]))
             return self._changes(relation).select(*names, ROW_ID, DIFF)

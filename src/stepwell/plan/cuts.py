@@ -36,8 +36,8 @@ class Reach:
     within: Select
 
 
-FEW = 0.2
-"""A change of more than this share of a source is not known by a few keys."""
+FEW, MANY = 0.2, 200_000
+"""A change of more than this share of a source, or of more rows than these, is not known by a few keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,8 @@ def worthwhile(select: Select, term: Term, sizes: Sizes) -> list[Cut]:
         return []
     change = sizes.changes[relation]
     large = large_sources(select, term, sizes)
-    return cuts_of(select, term, large) if large and change.rows <= max(1000, FEW * change.total) else []
+    few = max(1000, min(MANY, FEW * change.total))
+    return cuts_of(select, term, large) if large and change.rows <= few else []
 
 
 def reached(select: Select, index: int, columns: tuple[str, ...]) -> Reach | None:

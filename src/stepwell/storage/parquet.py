@@ -182,9 +182,9 @@ def _largest(footer: pq.FileMetaData, column: int) -> int:
 
 
 def column_range(warehouse: Warehouse, files: Iterable[DataFile], column: str) -> tuple[Any, Any] | None:
-    """The least and the greatest value of a column in some files; None if their footers do not say."""
+    """The least and the greatest number or date of a column in some files; None if their footers do not say."""
     found = [_column_range(warehouse, file, column) for file in files]
-    plain = [each for each in found if all(isinstance(value, int | str | datetime.date) for value in each)]
+    plain = [each for each in found if all(type(value) in (int, datetime.date) for value in each)]
     return (min(low for low, _ in plain), max(high for _, high in plain)) if found and found == plain else None
 
 
