@@ -16,6 +16,9 @@ from stepwell.plan.render import Mode, Term
 WORTHWHILE = 32 * 2**20
 """Bytes below which the choice is not worth a thought."""
 
+MORE = 1.5
+"""A change that reads this many times what there is reads too much; what it reads, it joins less of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -26,7 +29,7 @@ class Reading:
 
     @property
     def is_more(self) -> bool:
-        return self.change > max(WORTHWHILE, self.everything)
+        return self.change > max(WORTHWHILE, MORE * self.everything)
 
     def __str__(self) -> str:
         return f"{self.change / 2**20:.0f} MB, all of it is {self.everything / 2**20:.0f} MB"
