@@ -21,7 +21,7 @@ LONG = 20
 """A recomputation of at least so many null jobs is one that is worth saving."""
 
 CHANGES = 3
-"""So many changes are measured of a view, and the median counts. One goes before them: it waits for Spark to compile."""
+"""So many changes are measured of a view, and the median counts; one before them waits for Spark to compile."""
 
 
 def generate(folder: Path, scale: float) -> None:
