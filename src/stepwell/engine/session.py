@@ -50,6 +50,9 @@ class Pace(Enum):
     MANY = "compiled, and planned again when sizes are known"
 
 
+_EAGER = "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"
+"""The rule by which Spark computes on small tables while it plans: also what nobody asks for, and what may fail."""
+
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
 _PACES: dict[Pace, dict[str, str | None]] = {
@@ -139,7 +142,9 @@ class Spark:
         """A session for a worker of the barrier loop: its temporary views are its own."""
         with self._lock:
             while len(self._maintenance) <= worker:
-                self._maintenance.append(self._made(self.session))
+                session = self._made(self.session)
+                session.conf.set("spark.sql.optimizer.excludedRules", _EAGER)
+                self._maintenance.append(session)
             return self._maintenance[worker]
 
     def keep_pace(self, session: SparkSession, pace: Pace) -> None:
