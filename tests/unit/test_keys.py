@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -33,11 +34,11 @@ def test_what_is_not_plain_has_no_ranges(values: list[object]) -> None:
 def test_ranges_hold_every_value_and_do_not_overlap(several: list[list[int]]) -> None:
     found = [of(list(values)) for values in several]
     assert all(each is not None and len(each) <= FEW for each in found)
-    both = united(found)
+    both: Any = united(found)
     assert both is not None
     for values in several:
-        assert all(any(low <= value <= high for low, high in both) for value in values)  # type: ignore[operator]
-    assert all(first[1] < second[0] for first, second in itertools.pairwise(both))  # type: ignore[operator]
+        assert all(any(low <= value <= high for low, high in both) for value in values)
+    assert all(first[1] < second[0] for first, second in itertools.pairwise(both))
 
 
 def test_one_that_is_unknown_makes_all_unknown() -> None:

@@ -181,12 +181,7 @@ def _offered(session: SparkSession, versions: Sequence[Version]) -> DataFrame:
     return small_frame(session, pa.table({_ID: ids, _GONE: numbers}))
 
 
-def scan_delta(
-    session: SparkSession,
-    warehouse: Warehouse,
-    relation: Relation,
-    files: Sequence[DataFile],
-) -> DataFrame:
+def scan_delta(session: SparkSession, warehouse: Warehouse, relation: Relation, files: Sequence[DataFile]) -> DataFrame:
     """What one epoch did to a relation, by its files: rows with their identity and version, and `_diff`."""
     names = _quoted([column.name for column in relation.columns] + [ROW_ID, ROW_VERSION])
     parts = []
