@@ -11,7 +11,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import stepwell
-from stepwell.engine import cutting, maintenance
+from stepwell.engine.maintain import cutting, maintenance
 from stepwell.engine.session import SETTINGS
 from stepwell.storage import scans
 from views import answer, wrong_views

@@ -15,14 +15,14 @@ import stepwell
 from stepwell.catalog import control, files, relations
 from stepwell.database import open_runtime
 from stepwell.engine import Runtime, vacuum
-from stepwell.engine.staging import reserve
-from stepwell.errors import WarehouseError
-from stepwell.files import ROW_ID, Store
+from stepwell.engine.write.staging import reserve
+from stepwell.model.errors import WarehouseError
+from stepwell.model.files import ROW_ID, Store
+from stepwell.model.relations import Relation
+from stepwell.model.writes import EVERYTHING, RelationWrite
 from stepwell.plan import content_at
 from stepwell.plan.retention import LAZY_READERS
-from stepwell.relations import Relation
 from stepwell.storage import Warehouse, read_batch, write_batch
-from stepwell.writes import EVERYTHING, RelationWrite
 
 
 def table(db: stepwell.Database, name: str = "t") -> Relation:

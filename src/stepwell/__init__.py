@@ -4,10 +4,10 @@
 """
 
 from stepwell.database import Database, connect
-from stepwell.errors import ConflictError, StepwellError, StepwellWarning
-from stepwell.functions import Function
+from stepwell.model.errors import ConflictError, StepwellError, StepwellWarning
+from stepwell.model.functions import Function
+from stepwell.model.rows import Rows
 from stepwell.notebook import load_ipython_extension
-from stepwell.rows import Rows
 from stepwell.version import __version__
 
 __all__ = [

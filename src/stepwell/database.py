@@ -10,8 +10,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepwell.catalog import Catalog, control, open_catalog, relations, settings, sqlite_url, writes
-from stepwell.clock import Clock, SystemClock
-from stepwell.durations import format_duration, parse_duration
 from stepwell.engine import (
     Leader,
     Loading,
@@ -21,13 +19,13 @@ from stepwell.engine import (
     Staging,
     advance_watermark,
     alter_view,
+    answer_inspection,
     compact,
     create_view,
     differences,
     discard,
     drop_relations,
     failed_in,
-    inspect,
     is_system,
     load_in,
     mark_for_repair,
@@ -46,8 +44,10 @@ from stepwell.engine import (
     verify,
     view_called,
 )
-from stepwell.epochs import FIRST_EPOCH, Epoch
-from stepwell.errors import (
+from stepwell.model.clock import Clock, SystemClock
+from stepwell.model.durations import format_duration, parse_duration
+from stepwell.model.epochs import FIRST_EPOCH, Epoch
+from stepwell.model.errors import (
     AlreadyLoadedError,
     CancelledError,
     ConflictError,
@@ -65,12 +65,14 @@ from stepwell.errors import (
     nearest,
     warn,
 )
-from stepwell.failpoints import failpoint
-from stepwell.files import HIDDEN_PREFIX, total
-from stepwell.functions import Function
-from stepwell.loads import Format, LoadOptions
-from stepwell.relations import Definition, Relation, RelationKind
-from stepwell.rows import Rows
+from stepwell.model.failpoints import failpoint
+from stepwell.model.files import HIDDEN_PREFIX, total
+from stepwell.model.functions import Function
+from stepwell.model.loads import Format, LoadOptions
+from stepwell.model.relations import Definition, Relation, RelationKind
+from stepwell.model.rows import Rows
+from stepwell.model.views import RelationId
+from stepwell.model.writes import RelationWrite, Write
 from stepwell.sql import Dialect, parse
 from stepwell.sql.statements import (
     AddColumns,
@@ -112,8 +114,6 @@ from stepwell.sql.statements import (
     ViewAction,
 )
 from stepwell.storage import DeltaLogs, Warehouse
-from stepwell.views import RelationId
-from stepwell.writes import RelationWrite, Write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -327,7 +327,7 @@ class Database:
         if self._closed:
             return "<p>a closed stepwell database</p>"
         place = html.escape(self._runtime.warehouse.url)
-        shown = inspect(self._runtime, ShowTables())
+        shown = answer_inspection(self._runtime, ShowTables())
         return f"<p>stepwell database <code>{place}</code>, epoch {self.epoch}</p>{shown._repr_html_()}"
 
     # -- what each statement does -------------------------------------------------------------------------------------
@@ -353,9 +353,9 @@ class Database:
                 | ShowDependencies()
                 | ShowLineage()
             ):
-                return inspect(self._runtime, body)
+                return answer_inspection(self._runtime, body)
             case ExplainCreate() | ExplainRefresh():
-                return inspect(self._runtime, body)
+                return answer_inspection(self._runtime, body)
             case Copy():
                 return self._copy(body)
             case Begin():

@@ -13,8 +13,8 @@ from typing import Any
 
 from stepwell.database import Database
 from stepwell.engine import translated
-from stepwell.errors import StepwellError, UndefinedTableError, nearest
-from stepwell.rows import Rows
+from stepwell.model.errors import StepwellError, UndefinedTableError, nearest
+from stepwell.model.rows import Rows
 
 LIMIT = 50
 """How many rows of a query a cell shows."""

@@ -15,7 +15,7 @@ import writing
 from servers import PostgresServer
 from stepwell.catalog import files, relations
 from stepwell.engine import clean_orphans
-from stepwell.failpoints import FAILPOINTS
+from stepwell.model.failpoints import FAILPOINTS
 from stepwell.storage import log_state
 
 NEED_SPARK = {"maintain.view", "fold.written", "fold.committed"}

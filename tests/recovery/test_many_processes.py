@@ -185,7 +185,7 @@ def test_a_lease_that_a_wrong_clock_made_endless_is_taken_all_the_same(
     runtime = open_runtime(Warehouse(str(warehouse)), catalog)
     with runtime.catalog.write() as tx:
         leases.take(tx, leases.look(tx), "elsewhere:1:1", runtime.clock.now() + 365 * 86_400_000_000)
-    monkeypatch.setattr("stepwell.engine.leader.LEASE", 2_000_000)
+    monkeypatch.setattr("stepwell.engine.lead.leader.LEASE", 2_000_000)
     with stepwell.connect(warehouse, catalog=catalog) as db:
         writing.write(db, writing.table(db), [1])  # would wait for a year
         assert writing.read(db._runtime) == [1]

@@ -17,7 +17,7 @@ import pytest
 import stepwell
 import writing
 from stepwell.engine.java import find_java
-from stepwell.errors import JavaNotFoundError, WarehouseError
+from stepwell.model.errors import JavaNotFoundError, WarehouseError
 
 CLI = [sys.executable, "-m", "stepwell.cli"]
 

@@ -13,7 +13,7 @@ import pytest
 
 import stepwell
 from stepwell import StepwellError
-from stepwell.errors import ConflictError, DatabaseClosedError, TransactionStateError
+from stepwell.model.errors import ConflictError, DatabaseClosedError, TransactionStateError
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 
 import stepwell
 from law import TABLES, is_seen, play
-from stepwell.engine.maintenance import Refresher
+from stepwell.engine.maintain.maintenance import Refresher
 from stepwell.plan import groups, render
 from stepwell.plan.render import Mode
 from views import answer

@@ -22,11 +22,11 @@ import pytest
 from click.testing import CliRunner
 
 import stepwell
-from stepwell import errors
 from stepwell.cli import main
 from stepwell.cli.sql import run as run_statement
 from stepwell.database import _DATABASE_SETTINGS
 from stepwell.engine import SYSTEM_NAMESPACE, SYSTEM_TABLES
+from stepwell.model import errors
 from stepwell.sql import parse
 from stepwell.sql.parser import _STATEMENTS
 

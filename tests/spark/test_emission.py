@@ -13,7 +13,7 @@ import pytest
 
 import stepwell
 from stepwell import StepwellError, StepwellWarning
-from stepwell.clock import ManualClock
+from stepwell.model.clock import ManualClock
 from views import answer
 
 BASE = datetime(2024, 5, 1, 9)

@@ -12,10 +12,10 @@ from pyspark.sql import DataFrame
 import stepwell
 import writing
 from stepwell.catalog import control, files, pins
-from stepwell.clock import ManualClock
 from stepwell.engine import vacuum
-from stepwell.epochs import Epoch
-from stepwell.errors import DataFileError, EpochNotRetainedError, WarehouseError
+from stepwell.model.clock import ManualClock
+from stepwell.model.epochs import Epoch
+from stepwell.model.errors import DataFileError, EpochNotRetainedError, WarehouseError
 
 HOUR = 3_600_000_000
 

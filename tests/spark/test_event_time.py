@@ -311,7 +311,7 @@ def test_watermarks_of_all_levels_are_those_of_the_model(market: Market) -> None
 
 def test_a_seeded_bug_is_seen(market: Market, monkeypatch: pytest.MonkeyPatch) -> None:
     """Judging by where the watermark ends up, instead of where it was, is what a careless hand would do."""
-    from stepwell.engine.watermarks import Marks
+    from stepwell.engine.maintain.event_time import Marks
 
     true = Marks.record
     monkeypatch.setattr(

@@ -287,7 +287,7 @@ def test_what_is_said_of_a_view_while_an_epoch_maintains_it_holds(
                     elif isinstance(body, DropRelations):
                         drop_relations(db._runtime, tx, body)
 
-    monkeypatch.setattr("stepwell.engine.barrier.failpoint", meanwhile)
+    monkeypatch.setattr("stepwell.engine.lead.barrier.failpoint", meanwhile)
     paused, dropped = "RESUME" not in said[-1], "DROP" in said[-1]
     db.sql("INSERT INTO quotes VALUES (3, 5, 7)")
     assert said == []

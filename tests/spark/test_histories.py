@@ -19,8 +19,9 @@ from pyspark.sql import DataFrame
 
 import stepwell
 from models import Model, Row, Table, Values, canonical
-from stepwell.engine import compaction, staging, upsert
-from stepwell.epochs import Epoch
+from stepwell.engine.lead import compaction
+from stepwell.engine.write import staging, upsert
+from stepwell.model.epochs import Epoch
 from stepwell.storage import scans
 
 EXAMPLES = 200 if os.environ.get("STEPWELL_TORTURE") else 20
@@ -253,7 +254,7 @@ SEEDED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
         upsert, "upsert_delta", lambda relation, rows, existing: rows.withColumnRenamed("_sw_new", "_sw_id")
     ),
     "time travel sees the present": lambda patch: patch.setattr(
-        "stepwell.engine.snapshots.content_at", _content_of_the_present
+        "stepwell.engine.read.snapshots.content_at", _content_of_the_present
     ),
 }
 

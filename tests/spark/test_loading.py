@@ -15,8 +15,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import stepwell
-from stepwell.errors import BadLineError, LabelError, StepwellError
-from stepwell.files import ROW_ID
+from stepwell.model.errors import BadLineError, LabelError, StepwellError
+from stepwell.model.files import ROW_ID
 from views import answer
 
 RUNS = 8
@@ -114,7 +114,7 @@ def test_a_seeded_disorder_would_be_seen(
     db: stepwell.Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The check of the order fails if files are not put in order."""
-    from stepwell.engine import loading
+    from stepwell.engine.write import loading
 
     monkeypatch.setattr(loading.Loading, "_in_order", lambda self, rows: rows.orderBy("v"))
     for number in range(20):

@@ -11,12 +11,14 @@ import pytest
 
 import stepwell
 from stepwell.catalog import relations, writes
-from stepwell.clock import ManualClock
-from stepwell.engine import Snapshot, clean_orphans, compaction, staging, upsert
-from stepwell.epochs import Epoch
-from stepwell.errors import ConflictError, NotNullError, StepwellError, WarehouseError
+from stepwell.engine import Snapshot, clean_orphans
+from stepwell.engine.lead import compaction
+from stepwell.engine.write import staging, upsert
+from stepwell.model.clock import ManualClock
+from stepwell.model.epochs import Epoch
+from stepwell.model.errors import ConflictError, NotNullError, StepwellError, WarehouseError
+from stepwell.model.relations import Relation
 from stepwell.plan import Content
-from stepwell.relations import Relation
 
 
 @pytest.fixture

@@ -14,8 +14,9 @@ from click.testing import CliRunner
 import stepwell
 import writing
 from stepwell.cli import main
-from stepwell.engine import compaction, maintenance
-from stepwell.errors import StepwellError, StepwellWarning
+from stepwell.engine.lead import compaction
+from stepwell.engine.maintain import maintenance
+from stepwell.model.errors import StepwellError, StepwellWarning
 from views import answer, wrong_views
 
 

@@ -200,14 +200,14 @@ def _fold_undoes_extremes(patch: pytest.MonkeyPatch) -> None:
 
 
 def _some_groups_untouched(patch: pytest.MonkeyPatch) -> None:
-    from stepwell.engine.maintenance import Refresher
+    from stepwell.engine.maintain.maintenance import Refresher
 
     keys = Refresher._keys_touched
     patch.setattr(Refresher, "_keys_touched", lambda self, group: keys(self, group) + " LIMIT 1")
 
 
 def _recomputed_from_before(patch: pytest.MonkeyPatch) -> None:
-    from stepwell.engine.maintenance import Refresher
+    from stepwell.engine.maintain.maintenance import Refresher
 
     patch.setattr(Refresher, "whole", lambda self, mode=Mode.BEFORE: "SELECT * FROM _sw_own")
 

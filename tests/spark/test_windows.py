@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import stepwell
-from stepwell.errors import StepwellError
+from stepwell.model.errors import StepwellError
 from views import answer, wrong_views
 
 EXAMPLES = 100 if os.environ.get("STEPWELL_TORTURE") else 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stepwell.model.views import RefreshPolicy
 from stepwell.plan.blocks import (
     Block,
     Group,
@@ -23,7 +24,6 @@ from stepwell.plan.cuts import Change
 from stepwell.plan.decompose import Decomposer
 from stepwell.plan.render import Mode, Term, only_adds, terms_of
 from stepwell.plan.steps import Rule, plan_step
-from stepwell.views import RefreshPolicy
 
 COLUMNS = {"_sw_rel1": ("a", "b"), "_sw_rel2": ("a", "c"), "_sw_rel3": ("c", "d")}
 

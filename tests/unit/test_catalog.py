@@ -28,8 +28,8 @@ from stepwell.catalog import (
 from stepwell.catalog.barriers import Consolidated
 from stepwell.catalog.migrate import newest_revision
 from stepwell.catalog.schema import metadata
-from stepwell.epochs import Epoch, EpochState
-from stepwell.errors import (
+from stepwell.model.epochs import Epoch, EpochState
+from stepwell.model.errors import (
     CatalogVersionError,
     ConflictError,
     DuplicateNameError,
@@ -38,12 +38,12 @@ from stepwell.errors import (
     UndefinedTableError,
     WarehouseError,
 )
-from stepwell.files import FileStatistics, NewFile, Store
-from stepwell.loads import Label
+from stepwell.model.files import FileStatistics, NewFile, Store
+from stepwell.model.loads import Label
+from stepwell.model.relations import Chunking, Column, Definition, Relation, WatermarkRule
+from stepwell.model.types import BIGINT, INT, STRING, TIMESTAMP
+from stepwell.model.writes import EVERYTHING, Position, Receipt, RelationWrite, Touch, Write
 from stepwell.plan import Publication
-from stepwell.relations import Chunking, Column, Definition, Relation, WatermarkRule
-from stepwell.types import BIGINT, INT, STRING, TIMESTAMP
-from stepwell.writes import EVERYTHING, Position, Receipt, RelationWrite, Touch, Write
 
 COLUMNS = (Column("a", INT), Column("b", STRING))
 

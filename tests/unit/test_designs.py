@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stepwell.errors import StepwellError
+from stepwell.model.errors import StepwellError
 from stepwell.sql import parse
 
 ROOT = Path(__file__).parents[2]

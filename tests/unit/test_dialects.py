@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepwell.errors import SqlSyntaxError, StepwellError
+from stepwell.model.errors import SqlSyntaxError, StepwellError
 from stepwell.sql import Dialect, parse
 from stepwell.sql.dialects import to_spark
 from stepwell.sql.statements import CreateTable, CreateView, ExplainQuery, Flush, Insert, Query, ShowCreate

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell.durations import format_duration, parse_duration
-from stepwell.errors import InvalidSettingError
+from stepwell.model.durations import format_duration, parse_duration
+from stepwell.model.errors import InvalidSettingError
 
 
 @given(st.integers(-(10**15), 10**15))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepwell.errors import ConflictError, Place, SqlSyntaxError, StepwellError, mask, nearest
+from stepwell.model.errors import ConflictError, Place, SqlSyntaxError, StepwellError, mask, nearest
 
 
 def test_an_error_shows_the_line_with_a_caret_below_the_place() -> None:

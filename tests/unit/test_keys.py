@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell.engine.keys import FEW, Ranges, ranges_of, united
+from stepwell.engine.maintain.keys import FEW, Ranges, ranges_of, united
 
 
 def of(values: list[object]) -> Ranges | None:

@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell.definitions import create_statement
-from stepwell.epochs import Epoch
-from stepwell.errors import StepwellError
-from stepwell.loads import Format, LoadOptions, OnError
-from stepwell.relations import Chunking, Column, Definition, Relation, WatermarkRule
+from stepwell.model.create_statement import create_statement
+from stepwell.model.epochs import Epoch
+from stepwell.model.errors import StepwellError
+from stepwell.model.loads import Format, LoadOptions, OnError
+from stepwell.model.relations import Chunking, Column, Definition, Relation, WatermarkRule
+from stepwell.model.types import BIGINT, INT, STRING, TIMESTAMP
+from stepwell.model.views import RelationId
 from stepwell.sql import parse
 from stepwell.sql.statements import (
     AddColumns,
@@ -39,8 +41,6 @@ from stepwell.sql.statements import (
     Update,
     Vacuum,
 )
-from stepwell.types import BIGINT, INT, STRING, TIMESTAMP
-from stepwell.views import RelationId
 
 
 def test_several_statements_stand_in_one_text_between_comments() -> None:

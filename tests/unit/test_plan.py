@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell.epochs import Epoch, EpochRecord, EpochState
-from stepwell.errors import TypeMismatchError
-from stepwell.files import LATEST, DataFile, FileStatistics, NewFile, Store
+from stepwell.model.epochs import Epoch, EpochRecord, EpochState
+from stepwell.model.errors import TypeMismatchError
+from stepwell.model.files import LATEST, DataFile, FileStatistics, NewFile, Store
+from stepwell.model.relations import Column
+from stepwell.model.types import VOID, parse_type
 from stepwell.plan import (
     changes_between,
     check_assignment,
@@ -23,8 +25,6 @@ from stepwell.plan import (
     plan_publication,
     removable,
 )
-from stepwell.relations import Column
-from stepwell.types import VOID, parse_type
 
 _ids = itertools.count(1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepwell.errors import SqlSyntaxError
+from stepwell.model.errors import SqlSyntaxError
 from stepwell.sql import EXPRESSION, RELATION, ChangesOf, Composition, Reference, find_references
 from stepwell.sql.statements import Slice
 

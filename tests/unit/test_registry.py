@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepwell.graph import Node, Registry, draw_svg, draw_text
-from stepwell.views import RelationId
+from stepwell.model.views import RelationId
 
 edges = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=25)
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell.errors import StepwellError, UnstorableTypeError
-from stepwell.types import _PRIMITIVES, Array, DataType, Decimal, Map, Struct, parse_type
+from stepwell.model.errors import StepwellError, UnstorableTypeError
+from stepwell.model.types import _PRIMITIVES, Array, DataType, Decimal, Map, Struct, parse_type
 
 names = st.text(st.characters(codec="utf-8", exclude_characters="`", exclude_categories=["Cc", "Cs"]), min_size=1)
 types: st.SearchStrategy[DataType] = st.recursive(

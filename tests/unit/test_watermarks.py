@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell.errors import StepwellError
 from stepwell.graph import WatermarkTracker
+from stepwell.model.errors import StepwellError
+from stepwell.model.views import Emission, EmitMode, Judge, RelationId
+from stepwell.model.watermarks import FOREVER, NEVER, Transfer, moment_of, written
 from stepwell.plan.decompose import Decomposer
 from stepwell.plan.times import timing_of
 from stepwell.sql import Composition, parse, window_calls
 from stepwell.sql.statements import CreateTable, CreateView, ShowWatermarks, Slice
-from stepwell.views import Emission, EmitMode, Judge, RelationId
-from stepwell.watermarks import FOREVER, NEVER, Transfer, moment_of, written
 
 SECOND, MINUTE, HOUR, DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from stepwell.database import Database
-from stepwell.rows import Rows
+from stepwell.model.rows import Rows
 
 
 @dataclass

@@ -31,7 +31,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from stepwell.types import literal
+from stepwell.model.types import literal
 
 TABLES = {
     "person": (

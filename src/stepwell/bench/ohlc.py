@@ -27,8 +27,8 @@ from stepwell.bench.measure import (
 )
 from stepwell.database import Database, connect
 from stepwell.graph import WatermarkTracker
-from stepwell.rows import Rows
-from stepwell.watermarks import Transfer
+from stepwell.model.rows import Rows
+from stepwell.model.watermarks import Transfer
 
 SEED = 20_260_101
 START = 1_704_103_200_000_000

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from stepwell.bench.measure import Report, best_of_three, null_job, stock_session
 from stepwell.bench.tpch_queries import QUERIES, TABLES
 from stepwell.database import Database, connect
-from stepwell.errors import StepwellError
+from stepwell.model.errors import StepwellError
 
 LONG = 20
 """A recomputation of at least so many null jobs is one that is worth saving."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 from stepwell.bench.measure import Report, bytes_read, epoch_cost, median, megabytes, null_job, seconds, stock_session
 from stepwell.database import Database, connect
 from stepwell.graph import Registry
-from stepwell.views import RelationId
+from stepwell.model.views import RelationId
 
 ROWS = 1000
 

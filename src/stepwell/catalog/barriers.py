@@ -11,13 +11,13 @@ import sqlalchemy as sa
 from stepwell.catalog import control, files, leases, views, watermarks
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import barrier_requests, epochs, relations
-from stepwell.epochs import Epoch, EpochRecord, EpochState
-from stepwell.errors import EpochNotRetainedError
-from stepwell.failpoints import failpoint
-from stepwell.files import DataFile, NewFile, total
+from stepwell.model.epochs import Epoch, EpochRecord, EpochState
+from stepwell.model.errors import EpochNotRetainedError
+from stepwell.model.failpoints import failpoint
+from stepwell.model.files import DataFile, NewFile, total
+from stepwell.model.views import Outcome, Refresh, RelationId
+from stepwell.model.watermarks import LateCount, MarkRecord
 from stepwell.plan import Publication
-from stepwell.views import Outcome, Refresh, RelationId
-from stepwell.watermarks import LateCount, MarkRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from sqlalchemy.exc import NoSuchModuleError, OperationalError
 from sqlalchemy.pool import StaticPool
 
 from stepwell.catalog.migrate import migrate
-from stepwell.errors import ConflictError, WarehouseError, mask
+from stepwell.model.errors import ConflictError, WarehouseError, mask
 
 Transaction = sa.Connection
 """What the functions of this package work on."""

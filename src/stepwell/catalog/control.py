@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from stepwell.catalog import schema
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.migrate import newest_revision
-from stepwell.epochs import Epoch
-from stepwell.errors import CatalogVersionError
-from stepwell.writes import Position
+from stepwell.model.epochs import Epoch
+from stepwell.model.errors import CatalogVersionError
+from stepwell.model.writes import Position
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from stepwell.catalog import control
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import files
-from stepwell.epochs import Epoch
-from stepwell.errors import ConflictError
-from stepwell.files import LATEST, DataFile, FileStatistics, NewFile, Store
-from stepwell.views import RelationId
+from stepwell.model.epochs import Epoch
+from stepwell.model.errors import ConflictError
+from stepwell.model.files import LATEST, DataFile, FileStatistics, NewFile, Store
+from stepwell.model.views import RelationId
 
 
 def add(

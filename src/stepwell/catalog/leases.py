@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import lease
-from stepwell.errors import FencedError
+from stepwell.model.errors import FencedError
 
 
 @dataclass(frozen=True, slots=True)

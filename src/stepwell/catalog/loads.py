@@ -6,9 +6,9 @@ import sqlalchemy as sa
 
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import loads
-from stepwell.errors import ConflictError
-from stepwell.loads import Label, Load
-from stepwell.views import RelationId
+from stepwell.model.errors import ConflictError
+from stepwell.model.loads import Label, Load
+from stepwell.model.views import RelationId
 
 
 def add(tx: Transaction, label: Label, relation: RelationId, epoch: int, now: int) -> None:

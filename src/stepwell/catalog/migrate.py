@@ -15,7 +15,7 @@ from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from stepwell.errors import CatalogVersionError
+from stepwell.model.errors import CatalogVersionError
 from stepwell.version import __version__
 
 _HERE = Path(__file__).parent / "migrations"

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import pins
-from stepwell.epochs import Epoch
+from stepwell.model.epochs import Epoch
 
 
 def pin(tx: Transaction, epoch: Epoch, holder: str, now: int) -> int:

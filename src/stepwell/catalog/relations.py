@@ -12,12 +12,12 @@ from sqlalchemy.exc import IntegrityError
 from stepwell.catalog import control
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import relations, schemas
-from stepwell.epochs import Epoch
-from stepwell.errors import DuplicateNameError, UndefinedTableError, nearest
-from stepwell.relations import Chunking, Column, Definition, Relation, RelationKind, WatermarkRule
-from stepwell.types import parse_type
-from stepwell.views import Emission, EmitMode, Input, Judge, RefreshPolicy, RelationId, ViewDefinition
-from stepwell.watermarks import Transfer
+from stepwell.model.epochs import Epoch
+from stepwell.model.errors import DuplicateNameError, UndefinedTableError, nearest
+from stepwell.model.relations import Chunking, Column, Definition, Relation, RelationKind, WatermarkRule
+from stepwell.model.types import parse_type
+from stepwell.model.views import Emission, EmitMode, Input, Judge, RefreshPolicy, RelationId, ViewDefinition
+from stepwell.model.watermarks import Transfer
 
 NAMESPACE = "main"
 

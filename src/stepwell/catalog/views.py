@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import refreshes, views
-from stepwell.epochs import Epoch
-from stepwell.views import Outcome, Refresh, RelationId, ViewRecord, ViewState
+from stepwell.model.epochs import Epoch
+from stepwell.model.views import Outcome, Refresh, RelationId, ViewRecord, ViewState
 
 
 def add(tx: Transaction, id_: RelationId, reflects: Epoch) -> None:

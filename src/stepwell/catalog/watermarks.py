@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import late_rows, watermarks
-from stepwell.views import RelationId
-from stepwell.watermarks import LateCount, MarkRecord
+from stepwell.model.views import RelationId
+from stepwell.model.watermarks import LateCount, MarkRecord
 
 
 def get_all(tx: Transaction) -> dict[RelationId, MarkRecord]:

@@ -14,10 +14,10 @@ from stepwell.catalog import control, files, loads
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.relations import return_rows
 from stepwell.catalog.schema import acknowledgements, barrier_requests, relations
-from stepwell.errors import ConflictError, UndefinedTableError
-from stepwell.failpoints import failpoint
-from stepwell.views import RelationId
-from stepwell.writes import Position, Receipt, RelationWrite, Touch, Write
+from stepwell.model.errors import ConflictError, UndefinedTableError
+from stepwell.model.failpoints import failpoint
+from stepwell.model.views import RelationId
+from stepwell.model.writes import Position, Receipt, RelationWrite, Touch, Write
 
 
 def acknowledge(tx: Transaction, write: Write, now: int, *, wants_barrier: bool) -> Receipt:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stepwell.errors import StepwellError, StepwellWarning, WarehouseError
+from stepwell.model.errors import StepwellError, StepwellWarning, WarehouseError
 from stepwell.version import __version__
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import click
 from stepwell.bench import BENCHMARKS, Report, run_ingest, run_load, run_ohlc, run_tpch, run_views
 from stepwell.cli import fail
 from stepwell.engine.session import SETTINGS
-from stepwell.errors import StepwellError
+from stepwell.model.errors import StepwellError
 
 
 @click.command(short_help="Measure, as ratios within one run.")

@@ -6,7 +6,7 @@ import re
 
 from stepwell.catalog import relations
 from stepwell.engine import SYSTEM_NAMESPACE, SYSTEM_TABLES, Runtime
-from stepwell.types import quote
+from stepwell.model.types import quote
 
 KEYWORDS = re.findall(
     r"\w+",

@@ -8,8 +8,8 @@ import click
 
 from stepwell.cli import fail, open_existing, warehouse_options
 from stepwell.engine import graph_nodes
-from stepwell.errors import StepwellError
 from stepwell.graph import draw_svg, draw_text
+from stepwell.model.errors import StepwellError
 
 
 @click.command(short_help="Draw the graph of tables and views.")

@@ -16,9 +16,9 @@ from stepwell.cli.report import write_report
 from stepwell.cli.screen import Screen, Shown
 from stepwell.database import Database, connect
 from stepwell.engine import graph_nodes
-from stepwell.errors import StepwellError
 from stepwell.graph import draw_text
-from stepwell.rows import Rows
+from stepwell.model.errors import StepwellError
+from stepwell.model.rows import Rows
 
 LEVELS = ("ohlc_1s", "ohlc_1m", "ohlc_1h")
 

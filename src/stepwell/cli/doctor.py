@@ -14,8 +14,8 @@ from stepwell.cli import warehouse_options
 from stepwell.database import open_runtime
 from stepwell.engine import find_java
 from stepwell.engine.runtime import Runtime
-from stepwell.errors import StepwellError
-from stepwell.files import Store
+from stepwell.model.errors import StepwellError
+from stepwell.model.files import Store
 from stepwell.plan import content_at
 from stepwell.storage import Warehouse, log_state
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stepwell.rows import Rows
+from stepwell.model.rows import Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from enum import StrEnum
 
-from stepwell.durations import parse_duration
-from stepwell.relations import Relation, RelationKind
+from stepwell.model.durations import parse_duration
+from stepwell.model.relations import Relation, RelationKind
+from stepwell.model.views import EmitMode, RefreshPolicy
 from stepwell.sql.statements import Body, CreateTable, CreateView, EmitClause
-from stepwell.views import EmitMode, RefreshPolicy
 
 
 class Doing(StrEnum):

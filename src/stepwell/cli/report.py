@@ -14,9 +14,9 @@ import click
 from stepwell.cli import fail, open_existing, warehouse_options
 from stepwell.database import Database, connect
 from stepwell.engine import translated
-from stepwell.errors import StepwellError, WarehouseError
-from stepwell.relations import Relation
-from stepwell.types import STRING, quote
+from stepwell.model.errors import StepwellError, WarehouseError
+from stepwell.model.relations import Relation
+from stepwell.model.types import STRING, quote
 from stepwell.web import Bar, Epoch, Level, Node, Report, render_report
 
 SYMBOLS, BARS, EPOCHS = 12, 1500, 40

@@ -13,8 +13,8 @@ from stepwell.cli.pipelines import Doing, doing, replacing
 from stepwell.cli.sql import run as run_statement
 from stepwell.cli.waiting import wait_for
 from stepwell.database import Database, connect
-from stepwell.errors import StepwellError
-from stepwell.relations import Relation
+from stepwell.model.errors import StepwellError
+from stepwell.model.relations import Relation
 from stepwell.sql import Dialect, parse
 from stepwell.sql.statements import CreateTable, CreateView, Statement
 

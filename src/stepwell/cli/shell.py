@@ -24,8 +24,8 @@ from stepwell.cli.sql import answer
 from stepwell.cli.waiting import wait_for
 from stepwell.database import Database
 from stepwell.engine import translated
-from stepwell.errors import SqlSyntaxError, StepwellError
-from stepwell.rows import Rows
+from stepwell.model.errors import SqlSyntaxError, StepwellError
+from stepwell.model.rows import Rows
 from stepwell.sql.statements import Statement
 from stepwell.sql.tokens import tokenize
 from stepwell.version import __version__

@@ -13,8 +13,8 @@ from stepwell.cli.output import FORMATS, render
 from stepwell.cli.waiting import wait_for
 from stepwell.database import Database, connect
 from stepwell.engine import translated
-from stepwell.errors import StepwellError
-from stepwell.rows import Rows
+from stepwell.model.errors import StepwellError
+from stepwell.model.rows import Rows
 from stepwell.sql import Dialect, parse
 from stepwell.sql.statements import Statement
 

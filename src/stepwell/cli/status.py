@@ -11,10 +11,10 @@ from stepwell.catalog import barriers, control, leases
 from stepwell.cli import fail, open_existing, warehouse_options
 from stepwell.cli.output import FORMATS, render
 from stepwell.engine import SYSTEM_NAMESPACE, Runtime, graph_nodes, read_system_table
-from stepwell.errors import StepwellError
-from stepwell.rows import Rows
+from stepwell.model.errors import StepwellError
+from stepwell.model.rows import Rows
+from stepwell.model.views import ViewState
 from stepwell.sql.statements import Name, Slice
-from stepwell.views import ViewState
 
 
 @click.command(short_help="Show where a warehouse stands.")

@@ -9,9 +9,9 @@ import click
 from stepwell.cli import fail, open_existing, warehouse_options
 from stepwell.cli.output import FORMATS, render
 from stepwell.database import connect
-from stepwell.errors import StepwellError
-from stepwell.rows import Rows
-from stepwell.types import quote
+from stepwell.model.errors import StepwellError
+from stepwell.model.rows import Rows
+from stepwell.model.types import quote
 
 
 @click.command(short_help="Compare views with their queries.")

@@ -4,8 +4,7 @@
 `stage_data` compute what a write changes, the `Leader` runs the barriers, `compact` and `vacuum` tidy up behind it.
 """
 
-from stepwell.engine.compaction import compact
-from stepwell.engine.creation import (
+from stepwell.engine.define.creation import (
     alter_view,
     create_view,
     drop_relations,
@@ -15,29 +14,30 @@ from stepwell.engine.creation import (
 )
 from stepwell.engine.definitions import load_in
 from stepwell.engine.failures import translate, translated
-from stepwell.engine.inspection import (
+from stepwell.engine.inspect.inspection import (
+    answer_inspection,
     create_text,
     differences,
     graph_nodes,
-    inspect,
     is_system,
     refuse_system,
     relation_called,
 )
+from stepwell.engine.inspect.verify import Verdict, mark_for_repair, verify
 from stepwell.engine.java import find_java
-from stepwell.engine.leader import Leader, stopped_waiting
-from stepwell.engine.loading import Loading
-from stepwell.engine.queries import plain_name, run_query
+from stepwell.engine.lead.compaction import compact
+from stepwell.engine.lead.leader import Leader, stopped_waiting
+from stepwell.engine.lead.vacuum import clean_orphans, vacuum
+from stepwell.engine.maintain.event_time import advance_watermark
+from stepwell.engine.read.queries import plain_name, run_query
+from stepwell.engine.read.snapshots import Snapshot
+from stepwell.engine.read.stopped import failed_in
+from stepwell.engine.read.system import SYSTEM_NAMESPACE, SYSTEM_TABLES, read_system_table, system_rows
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.session import Spark
-from stepwell.engine.snapshots import Snapshot
-from stepwell.engine.staging import discard, require_files
-from stepwell.engine.statements import Staging, stage_data, stage_statement
-from stepwell.engine.stopped import failed_in
-from stepwell.engine.system import SYSTEM_NAMESPACE, SYSTEM_TABLES, read_system_table, system_rows
-from stepwell.engine.vacuum import clean_orphans, vacuum
-from stepwell.engine.verify import Verdict, mark_for_repair, verify
-from stepwell.engine.watermarks import advance_watermark
+from stepwell.engine.write.loading import Loading
+from stepwell.engine.write.staging import discard, require_files
+from stepwell.engine.write.statements import Staging, stage_data, stage_statement
 
 __all__ = [
     "SYSTEM_NAMESPACE",
@@ -51,6 +51,7 @@ __all__ = [
     "Verdict",
     "advance_watermark",
     "alter_view",
+    "answer_inspection",
     "clean_orphans",
     "compact",
     "create_text",
@@ -61,7 +62,6 @@ __all__ = [
     "failed_in",
     "find_java",
     "graph_nodes",
-    "inspect",
     "is_system",
     "load_in",
     "mark_for_repair",

@@ -11,9 +11,9 @@ from functools import cached_property
 from stepwell.catalog import Transaction, control, relations
 from stepwell.engine.runtime import Runtime
 from stepwell.graph import Registry
+from stepwell.model.relations import Relation, RelationKind
+from stepwell.model.views import EmitMode, RelationId
 from stepwell.plan.blocks import Block, Group, Partitioned, Whole, decode
-from stepwell.relations import Relation, RelationKind
-from stepwell.views import EmitMode, RelationId
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
-from stepwell.errors import (
+from stepwell.model.errors import (
     CancelledError,
     CardinalityError,
     DataFileError,
@@ -23,8 +23,8 @@ from stepwell.errors import (
     WarehouseError,
     nearest,
 )
-from stepwell.files import HIDDEN_PREFIX
-from stepwell.relations import Relation
+from stepwell.model.files import HIDDEN_PREFIX
+from stepwell.model.relations import Relation
 from stepwell.sql import Composition
 
 CARDINALITY = "stepwell: two source rows change one target row"

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepwell.errors import JavaNotFoundError
+from stepwell.model.errors import JavaNotFoundError
 
 OLDEST = 17
 

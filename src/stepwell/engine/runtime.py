@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stepwell.catalog import Catalog
-from stepwell.clock import Clock
 from stepwell.engine.session import Spark
-from stepwell.errors import CancelledError
+from stepwell.model.clock import Clock
+from stepwell.model.errors import CancelledError
 from stepwell.storage import DeltaLogs, Warehouse
 
 WORKERS = max(2, min(4, os.cpu_count() or 2))

@@ -18,8 +18,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from stepwell.engine.java import find_java, java_home_for_spark
-from stepwell.errors import InvalidDefinitionError, ReservedNameError, StepwellError
-from stepwell.functions import Function
+from stepwell.model.errors import InvalidDefinitionError, ReservedNameError, StepwellError
+from stepwell.model.functions import Function
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",

@@ -5,6 +5,6 @@
 
 from stepwell.graph.drawing import Node, draw_svg, draw_text
 from stepwell.graph.registry import Registry
-from stepwell.graph.watermarks import WatermarkTracker
+from stepwell.graph.tracker import WatermarkTracker
 
 __all__ = ["Node", "Registry", "WatermarkTracker", "draw_svg", "draw_text"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from stepwell.views import RelationId
+from stepwell.model.views import RelationId
 
 
 class Registry:

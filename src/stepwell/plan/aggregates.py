@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from stepwell.model.types import BIGINT, DOUBLE, FLOAT, INTEGERS, Array, DataType, Decimal, Map, Struct, parse_type
 from stepwell.plan.blocks import Aggregate
-from stepwell.types import BIGINT, DOUBLE, FLOAT, INTEGERS, Array, DataType, Decimal, Map, Struct, parse_type
 
 REFOLD = "stepwell: a value that only a recomputation can add"
 """What the query of a fold fails with where a group holds numbers outside the range of its integers."""

@@ -6,9 +6,9 @@ each other, nested types fit part by part. A string never turns into something e
 
 from __future__ import annotations
 
-from stepwell.errors import TypeMismatchError
-from stepwell.relations import Column
-from stepwell.types import (
+from stepwell.model.errors import TypeMismatchError
+from stepwell.model.relations import Column
+from stepwell.model.types import (
     BINARY,
     DATE,
     DOUBLE,

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from stepwell.epochs import Epoch
-from stepwell.files import DataFile, Store
+from stepwell.model.epochs import Epoch
+from stepwell.model.files import DataFile, Store
 
 SETTLED_ROWS = 1_000_000
 """A plain file of this size is left alone."""

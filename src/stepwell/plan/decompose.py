@@ -14,6 +14,7 @@ from collections.abc import Set as AbstractSet
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from stepwell.model.types import quote
 from stepwell.plan.blocks import Aggregate, Block, Group, Join, Partitioned, Plan, Rows, Select, Source, UnionAll, Whole
 from stepwell.plan.grouping import Grouping, Unsuited, has_aggregate, sql_of
 from stepwell.plan.rewrites import (
@@ -39,7 +40,6 @@ from stepwell.plan.ties import filters_of, free_sources, origin_of, ties_of
 from stepwell.plan.times import is_time, timing_of, transfers_of
 from stepwell.plan.windows import Windows, has_window
 from stepwell.sql.structure import structure_of
-from stepwell.types import quote
 
 _GENERATORS = ("explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack")
 

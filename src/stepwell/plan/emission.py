@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepwell.files import DIFF, ROW_ID
+from stepwell.model.files import DIFF, ROW_ID
+from stepwell.model.relations import Column
+from stepwell.model.types import quote
 from stepwell.plan.render import Mode, consolidated, difference, typed, versioned, view_name
-from stepwell.relations import Column
-from stepwell.types import quote
 
 
 def shown(columns: Sequence[Column], live: int, condition: str = "true") -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stepwell.types import DOUBLE, FLOAT, Array, DataType, Map, Struct
+from stepwell.model.types import DOUBLE, FLOAT, Array, DataType, Map, Struct
 
 
 def fingerprint(values: Sequence[tuple[str, DataType]], *seeds: str) -> str:

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stepwell.files import DIFF, ROW_ID, ROW_VERSION
+from stepwell.model.files import DIFF, ROW_ID, ROW_VERSION
+from stepwell.model.relations import Column
+from stepwell.model.types import parse_type, quote
 from stepwell.plan.aggregates import REFOLD, Kind, Part, State, deterministic, state_of
 from stepwell.plan.blocks import Aggregate, Group
 from stepwell.plan.fingerprints import fingerprint
 from stepwell.plan.render import keys_of, same_keys
-from stepwell.relations import Column
-from stepwell.types import parse_type, quote
 
 COUNT = "_sw_n"
 STATE_VERSION = "_sw_sver"

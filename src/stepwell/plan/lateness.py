@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stepwell.files import DIFF, HIDDEN_PREFIX, ROW_ID, ROW_VERSION
+from stepwell.model.files import DIFF, HIDDEN_PREFIX, ROW_ID, ROW_VERSION
+from stepwell.model.relations import Column
+from stepwell.model.types import BIGINT, quote
 from stepwell.plan.blocks import Block, Group, Origin, Partitioned, Plan, Rows, Select, UnionAll, Whole
 from stepwell.plan.times import SESSION_TIME, Times, Timing, session_gap, timing_of, windows_of
-from stepwell.relations import Column
-from stepwell.types import BIGINT, quote
 
 SOURCE, HASH, SIGN, AT = "_sw_source", "_sw_hash", "_sw_sign", "_sw_at"
 """Of an entry in a ledger: the row's identity, what it says, whether it came or went, and in which epoch."""

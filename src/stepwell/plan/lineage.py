@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from stepwell.model.views import placeholder
 from stepwell.plan.blocks import Block, Group, Partitioned, Rows, Select, Source, UnionAll, Whole
 from stepwell.sql.structure import structure_of
-from stepwell.views import placeholder
 
 Origin = tuple[int, str]
 """A relation and one of its columns."""

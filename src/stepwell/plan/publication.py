@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from stepwell.epochs import Epoch
-from stepwell.files import DataFile, Store
+from stepwell.model.epochs import Epoch
+from stepwell.model.files import DataFile, Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from stepwell.files import DIFF, ROW_ID, ROW_VERSION
+from stepwell.model.files import DIFF, ROW_ID, ROW_VERSION
+from stepwell.model.relations import Column
+from stepwell.model.types import quote
+from stepwell.model.views import placeholder
 from stepwell.plan.blocks import Group, Join, Partitioned, Rows, Select, Source, UnionAll, inputs_of
 from stepwell.plan.fingerprints import fingerprint
 from stepwell.plan.ties import reading_order
-from stepwell.relations import Column
-from stepwell.types import quote
-from stepwell.views import placeholder
 
 
 class Mode(StrEnum):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from stepwell.epochs import Epoch, EpochRecord, EpochState
-from stepwell.files import DataFile
+from stepwell.model.epochs import Epoch, EpochRecord, EpochState
+from stepwell.model.files import DataFile
 
 LAZY_READERS = 3_600_000_000
 """No file leaves the disk within an hour of its end: a DataFrame that names it may not have run yet."""

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
-from stepwell.durations import parse_duration
-from stepwell.errors import StepwellError
-from stepwell.files import ROW_ID
+from stepwell.model.durations import parse_duration
+from stepwell.model.errors import StepwellError
+from stepwell.model.files import ROW_ID
 from stepwell.plan.grouping import Unsuited, is_aggregate, with_parts
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from stepwell.durations import parse_duration
+from stepwell.model.durations import parse_duration
 from stepwell.plan.grouping import Unsuited, sql_of, with_parts
 from stepwell.plan.rewrites import column, interval, is_call, unaliased
 from stepwell.sql.structure import structure_of

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
+from stepwell.model.types import quote
 from stepwell.plan.blocks import Aggregate, Group, Rows, Select, Source, UnionAll
 from stepwell.plan.grouping import Unsuited, with_parts
-from stepwell.types import quote
 
 COUNT = "_sw_times"
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from stepwell.model.views import RefreshPolicy
 from stepwell.plan.aggregates import Kind, state_of
 from stepwell.plan.blocks import Aggregate, Block, Group, Join, Partitioned, Rows, Select, UnionAll, Whole, obstacle
 from stepwell.plan.costs import UNKNOWN, Expected
@@ -13,7 +14,6 @@ from stepwell.plan.cuts import Change
 from stepwell.plan.groups import folding_of
 from stepwell.plan.reading import NOTHING, Reading
 from stepwell.plan.render import joins, only_adds
-from stepwell.views import RefreshPolicy
 
 
 class Rule(StrEnum):

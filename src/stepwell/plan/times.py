@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from stepwell.durations import parse_duration
-from stepwell.errors import StepwellError
+from stepwell.model.durations import parse_duration
+from stepwell.model.errors import StepwellError
+from stepwell.model.watermarks import Transfer
 from stepwell.plan.blocks import Block, Group, Partitioned, Rows, Select, UnionAll, Whole
-from stepwell.watermarks import Transfer
 
 Times = Mapping[int, str]
 """The time columns of the relations that have one."""

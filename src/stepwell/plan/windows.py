@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from stepwell.files import ROW_ID
+from stepwell.model.files import ROW_ID
 from stepwell.plan.grouping import Unsuited, sql_of
 
 _BY_PEERS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)

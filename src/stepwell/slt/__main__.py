@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from stepwell.database import connect
-from stepwell.errors import StepwellError
+from stepwell.model.errors import StepwellError
 from stepwell.slt.runner import rewrite, run_file
 
 

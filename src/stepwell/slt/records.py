@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from stepwell.durations import parse_duration
-from stepwell.errors import StepwellError
+from stepwell.model.durations import parse_duration
+from stepwell.model.errors import StepwellError
 
 
 class ScenarioError(StepwellError):

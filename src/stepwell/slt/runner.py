@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from stepwell.database import Database
-from stepwell.durations import parse_duration
 from stepwell.engine import translated
-from stepwell.errors import StepwellError, StepwellWarning
-from stepwell.rows import Rows
+from stepwell.model.durations import parse_duration
+from stepwell.model.errors import StepwellError, StepwellWarning
+from stepwell.model.rows import Rows
 from stepwell.slt.records import Changes, Control, Query, Record, Statement, parse_file
 from stepwell.slt.values import to_text
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepwell.errors import UnsupportedError
+from stepwell.model.errors import UnsupportedError
 from stepwell.sql.cursor import Cursor
 from stepwell.sql.statements import (
     Assignment,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from stepwell.errors import Place
+from stepwell.model.errors import Place
 from stepwell.sql.statements import Slice
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from stepwell.errors import InvalidSettingError, nearest
-from stepwell.loads import Format, LoadOptions, OnError
+from stepwell.model.errors import InvalidSettingError, nearest
+from stepwell.model.loads import Format, LoadOptions, OnError
 from stepwell.sql.cursor import Cursor
 from stepwell.sql.statements import Copy, Slice
 from stepwell.sql.tokens import Kind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepwell.errors import Place, SqlSyntaxError
+from stepwell.model.errors import Place, SqlSyntaxError
 from stepwell.sql.statements import Name, Slice
 from stepwell.sql.tokens import Kind, Token
 

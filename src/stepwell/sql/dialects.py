@@ -14,8 +14,8 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, TokenError, UnsupportedError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from stepwell import errors
-from stepwell.errors import Place, SqlSyntaxError, UnstorableTypeError
+from stepwell.model import errors
+from stepwell.model.errors import Place, SqlSyntaxError, UnstorableTypeError
 from stepwell.sql.tokens import SWALLOWING
 
 _QUERY = {"SELECT", "WITH", "VALUES", "("}

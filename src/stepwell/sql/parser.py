@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stepwell.errors import Place, SqlSyntaxError, nearest
+from stepwell.model.errors import Place, SqlSyntaxError, nearest
 from stepwell.sql import changes, copying, tables, views
 from stepwell.sql.cursor import Cursor
 from stepwell.sql.dialects import Dialect, to_spark

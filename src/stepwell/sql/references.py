@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
-from stepwell.errors import Place, SqlSyntaxError
+from stepwell.model.errors import Place, SqlSyntaxError
 from stepwell.sql.statements import Name, Slice
 from stepwell.sql.structure import structure_of
 from stepwell.sql.tokens import Kind, tokenize

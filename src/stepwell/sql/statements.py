@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from stepwell.errors import Place
-from stepwell.loads import LoadOptions
-from stepwell.relations import Chunking, Column, WatermarkRule
-from stepwell.views import EmitMode, ViewOptions
+from stepwell.model.errors import Place
+from stepwell.model.loads import LoadOptions
+from stepwell.model.relations import Chunking, Column, WatermarkRule
+from stepwell.model.views import EmitMode, ViewOptions
 
 
 @dataclass(frozen=True, slots=True)

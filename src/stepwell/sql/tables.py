@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stepwell.durations import parse_duration
-from stepwell.errors import (
+from stepwell.model.durations import parse_duration
+from stepwell.model.errors import (
     DuplicateNameError,
     InvalidDefinitionError,
     Place,
@@ -13,12 +13,12 @@ from stepwell.errors import (
     UndefinedColumnError,
     nearest,
 )
-from stepwell.files import DIFF, EPOCH, HIDDEN_PREFIX
-from stepwell.relations import Chunking, Column, WatermarkRule, can_be_time, is_integer_time
+from stepwell.model.files import DIFF, EPOCH, HIDDEN_PREFIX
+from stepwell.model.relations import Chunking, Column, WatermarkRule, can_be_time, is_integer_time
+from stepwell.model.types import DOUBLE, FLOAT, Array, Map, Struct, parse_type
 from stepwell.sql.cursor import Cursor
 from stepwell.sql.statements import AddColumns, CreateTable, RenameTable, Slice
 from stepwell.sql.tokens import Kind
-from stepwell.types import DOUBLE, FLOAT, Array, Map, Struct, parse_type
 
 _DAY = 86_400_000_000
 _LIMITS = ("idle_timeout", "max_future")

@@ -16,7 +16,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token as SqlglotToken
 from sqlglot.tokenizer_core import TokenType
 
-from stepwell.errors import Place, SqlSyntaxError
+from stepwell.model.errors import Place, SqlSyntaxError
 
 
 class Kind(StrEnum):

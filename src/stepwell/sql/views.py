@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from stepwell.errors import InvalidDefinitionError, nearest
+from stepwell.model.errors import InvalidDefinitionError, nearest
+from stepwell.model.views import EmitMode, RefreshPolicy, ViewOptions
 from stepwell.sql.cursor import Cursor
 from stepwell.sql.statements import AlterView, CreateView, DropRelations, EmitClause, Slice, ViewAction
 from stepwell.sql.tables import duration_at, parse_width
 from stepwell.sql.tokens import Kind
-from stepwell.views import EmitMode, RefreshPolicy, ViewOptions
 
 _OPTIONS = ("refresh_policy", "priority", "time_column")
 

@@ -16,11 +16,11 @@ import datetime
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stepwell.durations import format_duration, parse_duration
-from stepwell.errors import InvalidDefinitionError, InvalidSettingError, SqlSyntaxError, StepwellError
+from stepwell.model.durations import format_duration, parse_duration
+from stepwell.model.errors import InvalidDefinitionError, InvalidSettingError, SqlSyntaxError, StepwellError
+from stepwell.model.watermarks import moment_of
 from stepwell.sql.statements import Slice
 from stepwell.sql.tokens import Kind, Token, tokenize
-from stepwell.watermarks import moment_of
 
 _ARGUMENTS = {"tumble": 2, "hop": 3, "session": 2}
 _ENDS = ("start", "end")

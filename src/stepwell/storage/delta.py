@@ -13,10 +13,10 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
-from stepwell.failpoints import failpoint
-from stepwell.files import DataFile, Store
+from stepwell.model.failpoints import failpoint
+from stepwell.model.files import DataFile, Store
+from stepwell.model.relations import Column, Relation
 from stepwell.plan import Publication
-from stepwell.relations import Column, Relation
 from stepwell.storage.types import arrow_schema
 from stepwell.storage.warehouse import Warehouse
 

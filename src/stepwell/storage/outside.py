@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from stepwell.errors import DataFileError, UnsupportedError, mask
-from stepwell.loads import LoadOptions, OutsideFile
+from stepwell.model.errors import DataFileError, UnsupportedError, mask
+from stepwell.model.loads import LoadOptions, OutsideFile
 
 _SIGNS = "*?["
 

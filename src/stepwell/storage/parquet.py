@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stepwell.errors import DataFileError
-from stepwell.failpoints import failpoint
-from stepwell.files import DIFF, ROW_EPOCH, ROW_ID, ROW_VERSION, DataFile, FileStatistics, NewFile, Store
-from stepwell.relations import Relation
+from stepwell.model.errors import DataFileError
+from stepwell.model.failpoints import failpoint
+from stepwell.model.files import DIFF, ROW_EPOCH, ROW_ID, ROW_VERSION, DataFile, FileStatistics, NewFile, Store
+from stepwell.model.relations import Relation
+from stepwell.model.types import DATE, INSTANTS, INTEGERS, STRING
 from stepwell.storage.types import to_arrow
 from stepwell.storage.warehouse import Warehouse, write_failed
-from stepwell.types import DATE, INSTANTS, INTEGERS, STRING
 
 ROW_GROUP = 65_536
 _DAY = 86_400_000_000

@@ -13,15 +13,15 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 from pyspark.sql.types import LongType, StructField, StructType
 
-from stepwell.epochs import Epoch
-from stepwell.files import DIFF, EPOCH, ROW_EPOCH, ROW_ID, ROW_VERSION, DataFile, Store
+from stepwell.model.epochs import Epoch
+from stepwell.model.files import DIFF, EPOCH, ROW_EPOCH, ROW_ID, ROW_VERSION, DataFile, Store
+from stepwell.model.relations import Relation
+from stepwell.model.types import quote
 from stepwell.plan import Content
-from stepwell.relations import Relation
 from stepwell.storage.memory import small_frame
 from stepwell.storage.parquet import missing, retracted_versions, signed_versions
 from stepwell.storage.types import spark_schema
 from stepwell.storage.warehouse import Warehouse
-from stepwell.types import quote
 
 _HIDDEN = StructType(
     [

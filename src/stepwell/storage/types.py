@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import types as spark
 
-from stepwell import types as ours
-from stepwell.relations import Column
-from stepwell.types import Array, DataType, Decimal, Map, Primitive, Struct, unstorable
+from stepwell.model import types as ours
+from stepwell.model.relations import Column
+from stepwell.model.types import Array, DataType, Decimal, Map, Primitive, Struct, unstorable
 
 _SPARK: dict[DataType, spark.DataType] = {
     ours.BOOLEAN: spark.BooleanType(),

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 import pyarrow as pa
 from pyarrow import fs
 
-from stepwell.errors import WarehouseError, mask
-from stepwell.files import Store
+from stepwell.model.errors import WarehouseError, mask
+from stepwell.model.files import Store
 
 
 class Warehouse:

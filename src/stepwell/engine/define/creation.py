@@ -1,0 +1,474 @@
+"""Creation: views come, are replaced and go, in one transaction each; the next barrier builds what is new."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+
+from pyspark.errors import PySparkException
+
+from stepwell.catalog import Transaction, control, relations, views, watermarks, writes
+from stepwell.engine.define.analysis import Analyzed, analyze, output_types
+from stepwell.engine.definitions import Definitions, load, load_in
+from stepwell.engine.failures import translate
+from stepwell.engine.maintain.maintenance import RESUMED
+from stepwell.engine.read.queries import plain_name, try_out
+from stepwell.engine.runtime import Runtime
+from stepwell.model.epochs import Epoch
+from stepwell.model.errors import (
+    ConflictError,
+    DependentsError,
+    DuplicateNameError,
+    InvalidDefinitionError,
+    StepwellError,
+    UndefinedTableError,
+    UnsupportedError,
+    nearest,
+    warn,
+)
+from stepwell.model.relations import Column, Definition, Relation, RelationKind
+from stepwell.model.types import quote
+from stepwell.model.views import (
+    UNBUILT,
+    Input,
+    Judge,
+    RefreshPolicy,
+    RelationId,
+    ViewDefinition,
+    ViewRecord,
+    ViewState,
+    stale,
+)
+from stepwell.model.watermarks import Transfer
+from stepwell.plan.blocks import Block, Group, Origin, Plan, Select, Source, encode, inputs_of, obstacle, renumbered
+from stepwell.plan.groups import folding_of
+from stepwell.plan.render import keys_of
+from stepwell.sql import called_functions
+from stepwell.sql.statements import AlterView, CreateView, DropRelations, Name, ViewAction
+
+_TRIES = 10
+
+BY_USER = "paused by a user"
+
+
+def create_view(runtime: Runtime, statement: CreateView) -> Epoch | None:
+    """Register a view; the epoch that builds it, or None where there is nothing to wait for."""
+    name = plain_name(statement.name)
+    for _ in range(_TRIES):
+        known = load(runtime)
+        existing = next((each for each in known.by_id.values() if each.name.lower() == name.lower()), None)
+        if existing is not None and statement.if_not_exists:
+            return None
+        if existing is not None and not statement.or_replace:
+            raise DuplicateNameError(
+                f'{existing.kind} "{existing.name}" exists already', place=statement.name.slice.place
+            )
+        analyzed = analyze(runtime, statement)
+        _require_running(runtime, known, analyzed)
+        require_policy(statement, analyzed.plan)
+        if existing is not None:
+            _check_replacement(runtime, known, existing, statement, analyzed)
+            if statement.materialized:
+                try_out(runtime, statement.query)
+        with runtime.catalog.write() as tx:
+            if control.lock(tx).generation != known.generation:
+                continue  # something was defined or dropped meanwhile: look again
+            if existing is None:
+                _register(tx, runtime, name, statement, analyzed)
+            else:
+                _replace(tx, runtime, known, existing, statement, analyzed)
+            epoch = control.look(tx).open_epoch
+            writes.request_barrier(tx, epoch, runtime.clock.now())
+        for said in _doubts(known, name, analyzed):
+            warn(said)
+        return epoch
+    raise ConflictError(f'definitions keep changing; "{name}" was not created', hint="Try again.")
+
+
+def _require_running(runtime: Runtime, known: Definitions, analyzed: Analyzed) -> None:
+    """Refuse to build on a view that does not follow its own parents."""
+    with runtime.catalog.read() as tx:
+        records = views.get_all(tx)
+    for each in analyzed.inputs:
+        record = records.get(each.relation)
+        if record is not None and record.state != ViewState.RUNNING:
+            raise StepwellError(
+                f'materialized view "{known.name(each.relation)}" does not run, so nothing can be built on it',
+                detail=record.reason,
+                hint=f"ALTER MATERIALIZED VIEW {known.name(each.relation)} RESUME.",
+                sqlstate="55000",
+            )
+
+
+def require_resumed(runtime: Runtime, name: Name) -> None:
+    """After the barrier that follows RESUME: say so if the view has failed again."""
+    with runtime.catalog.read() as tx:
+        relation = view_called(tx, name)
+        record = views.get_all(tx)[relation.id]
+    if record.state != ViewState.RUNNING:
+        raise StepwellError(
+            f'{relation.kind} "{relation.name}" has failed again', detail=record.reason, sqlstate="22000"
+        )
+
+
+def require_built(runtime: Runtime, name: str) -> None:
+    """After its first barrier: take a view that could not be built away again, and say why."""
+    with runtime.catalog.write() as tx:
+        relation = relations.find(tx, name)
+        record = views.get_all(tx).get(relation.id) if relation else None
+        if relation is None or record is None or record.state != ViewState.ERROR or record.reflects != UNBUILT:
+            return
+        _drop_one(tx, load_in(runtime, tx), relation, runtime.clock.now())
+    raise StepwellError(f'{relation.kind} "{relation.name}" could not be built', detail=record.reason, sqlstate="22000")
+
+
+def drop_relations(runtime: Runtime, tx: Transaction, statement: DropRelations) -> None:
+    """Drop what is named; with CASCADE also all that reads it, children first."""
+    known = load_in(runtime, tx)
+    chosen: list[Relation] = []
+    for name in statement.names:
+        relation = relations.find(tx, plain_name(name))
+        if relation is None:
+            if statement.if_exists:
+                continue
+            names = [each.name for each in known.by_id.values() if each.kind == statement.kind]
+            raise UndefinedTableError(
+                f'{statement.kind} "{name}" does not exist', place=name.slice.place, hint=nearest(name.last, names)
+            )
+        if relation.kind != statement.kind:
+            raise InvalidDefinitionError(
+                f'"{relation.name}" is a {relation.kind}',
+                place=name.slice.place,
+                hint=f"Write DROP {relation.kind.value.upper()} {relation.name}.",
+                sqlstate="42809",
+            )
+        chosen.append(relation)
+    ids = [each.id for each in chosen]
+    downstream = [id_ for id_ in known.graph.downstream(ids) if id_ not in ids]
+    if downstream and not statement.cascade:
+        readers = [f'{known.by_id[id_].kind} "{known.name(id_)}"' for id_ in downstream]
+        raise DependentsError(
+            f'{chosen[0].kind} "{chosen[0].name}" cannot be dropped',
+            detail=f"{_listed(readers)} depend{'s' * (len(readers) == 1)} on it.",
+            place=statement.names[0].slice.place,
+            hint="Drop them first, or use CASCADE.",
+        )
+    for id_ in reversed(known.graph.in_order({*ids, *downstream})):
+        _drop_one(tx, known, known.by_id[id_], runtime.clock.now())
+
+
+def alter_view(runtime: Runtime, tx: Transaction, statement: AlterView) -> None:
+    if statement.action == ViewAction.RENAME:
+        assert statement.new_name is not None
+        relations.rename(tx, _any_view(tx, statement.name).id, plain_name(statement.new_name))
+        return
+    relation = view_called(tx, statement.name)
+    match statement.action:
+        case ViewAction.SET:
+            plans = [load_in(runtime, tx).blocks[id_] for id_ in (*relation.view.blocks, relation.id)]
+            options = statement.options
+            policy = options.policy or relation.view.policy
+            priority = relation.view.priority if options.priority is None else options.priority
+            _require_incremental(relation.name, policy, plans)
+            for each in (relation, *(load_in(runtime, tx).by_id[id_] for id_ in relation.view.blocks)):
+                view = dataclasses.replace(each.view, policy=policy, priority=priority)
+                relations.redefine(tx, each.id, dataclasses.replace(each.definition, view=view))
+        case ViewAction.PAUSE | ViewAction.RESUME:
+            known = load_in(runtime, tx)
+            records = views.get_all(tx)
+            wanted = ViewState.PAUSED if statement.action == ViewAction.PAUSE else ViewState.RUNNING
+            chosen = [relation.id, *relation.view.blocks]
+            if wanted == ViewState.RUNNING:
+                chosen += _waiting(known, records, chosen)
+            if records[relation.id].state == wanted:
+                raise StepwellError(
+                    f'{relation.kind} "{relation.name}" is {wanted.value} already',
+                    place=statement.name.slice.place,
+                    sqlstate="55000",
+                )
+            for id_ in chosen:
+                record = records[id_]
+                if record.state == wanted:
+                    continue
+                reflects = record.reflects if wanted == ViewState.PAUSED else stale(record.reflects)
+                reason = BY_USER if wanted == ViewState.PAUSED else RESUMED if record.reflects >= 0 else None
+                views.put(tx, [dataclasses.replace(record, state=wanted, reflects=reflects, reason=reason)])
+
+
+def _waiting(
+    known: Definitions, records: Mapping[RelationId, ViewRecord], ids: Sequence[RelationId]
+) -> list[RelationId]:
+    """The views downstream that are paused because one of these did not run."""
+    downstream = known.order.downstream(ids)
+    return [id_ for id_ in downstream if records[id_].state == ViewState.PAUSED and records[id_].reason != BY_USER]
+
+
+def _any_view(tx: Transaction, name: Name) -> Relation:
+    """The view of this name, of whatever kind."""
+    found = relations.find(tx, plain_name(name))
+    return found if found is not None and found.kind == RelationKind.VIEW else view_called(tx, name)
+
+
+def view_called(tx: Transaction, name: Name) -> Relation:
+    """The materialized view of this name, or an error that says what it is instead."""
+    try:
+        relation = relations.get(tx, plain_name(name))
+    except StepwellError as error:
+        raise error.at(name.slice.place) from None
+    if relation.kind != RelationKind.MATERIALIZED:
+        raise InvalidDefinitionError(
+            f'"{relation.name}" is a {relation.kind}, not a materialized view', place=name.slice.place, sqlstate="42809"
+        )
+    return relation
+
+
+# -- registering ------------------------------------------------------------------------------------------------------
+
+
+def _register(tx: Transaction, runtime: Runtime, name: str, statement: CreateView, analyzed: Analyzed) -> Relation:
+    if not statement.materialized:
+        view = ViewDefinition(statement.query.text, analyzed.bound, analyzed.parents, analyzed.inputs)
+        return relations.create(tx, name, Definition(RelationKind.VIEW, view=view), analyzed.columns)
+    definition = _definition(tx, runtime, statement, analyzed)
+    relation = relations.create(tx, name, definition, analyzed.columns)
+    views.add(tx, relation.id, Epoch(UNBUILT))
+    return relation
+
+
+def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyzed: Analyzed) -> Definition:
+    """The definition of a materialized view; its hidden blocks and its state are created on the way."""
+    numbers: dict[int, int] = {}
+    columns = {source.relation: source.columns for source in analyzed.inputs}
+    blocks: list[RelationId] = []
+    policy, priority = statement.options.policy or RefreshPolicy.AUTO, statement.options.priority or 0
+    called = called_functions(statement.query)
+    functions = tuple((each.key, each.version) for each in runtime.spark.functions if each.key in called)
+    plan, hidden = analyzed.plan, analyzed.hidden
+    if analyzed.emission.is_gated:  # all that is known is one more block, and the view shows a part of it
+        hidden = (*hidden, analyzed.columns)
+        plan = Plan(_all_of(-len(hidden), plan.root.names), (*plan.hidden, plan.root))
+    for index, (block, found) in enumerate(zip(plan.hidden, hidden, strict=True)):
+        numbered: Block = renumbered(block, numbers)
+        state = _create_state(tx, runtime, numbered)
+        timing = analyzed.timings[index]
+        view = ViewDefinition(
+            "",
+            "",
+            (),
+            _inputs(numbered, columns),
+            policy,
+            encode(numbered),
+            state,
+            priority=priority,
+            functions=functions,
+            time_column=timing.column if timing else None,
+            transfer=timing.transfer if timing else None,
+            judge=_create_judge(tx, runtime, analyzed, index),
+        )
+        relation = relations.create(tx, f"_sw_{runtime.attempt()}", Definition(RelationKind.BLOCK, view=view), found)
+        views.add(tx, relation.id, Epoch(UNBUILT))
+        blocks.append(relation.id)
+        numbers[-index - 1] = relation.id
+        columns[relation.id] = tuple(column.name for column in found)
+    root: Block = renumbered(plan.root, numbers)
+    timing = analyzed.timings[-1]
+    transfer = timing.transfer if timing else None
+    view = ViewDefinition(
+        statement.query.text,
+        analyzed.bound,
+        analyzed.parents,
+        _inputs(root, columns),
+        policy,
+        encode(root),
+        _create_state(tx, runtime, root),
+        tuple(blocks),
+        priority=priority,
+        functions=functions,
+        time_column=timing.column if timing else statement.options.time_column,
+        transfer=Transfer() if transfer and analyzed.emission.is_gated else transfer,
+        emission=analyzed.emission,
+        judge=_create_judge(tx, runtime, analyzed, len(plan.hidden)),
+        live=blocks[-1] if analyzed.emission.is_gated else None,
+        time_chosen=statement.options.time_column is not None,
+    )
+    return Definition(RelationKind.MATERIALIZED, view=view)
+
+
+def _all_of(number: int, names: tuple[str, ...]) -> Select:
+    """The rows of a block as they are."""
+    origins = tuple(Origin(0, name) for name in names)
+    return Select((Source(number, "_sw_h"),), tuple(map(quote, names)), names, origins=origins)
+
+
+def _create_judge(tx: Transaction, runtime: Runtime, analyzed: Analyzed, index: int) -> Judge | None:
+    """What judges the rows of a block, if this is the one whose rows are judged; its ledger is created on the way."""
+    judged, tolerance = analyzed.judged, analyzed.emission.tolerance
+    if judged is None or judged.index != index or tolerance is None:
+        return None
+    ledger = relations.create(tx, f"_sw_{runtime.attempt()}", Definition(RelationKind.LEDGER), analyzed.ledger)
+    return Judge(judged.timing.column, judged.timing.transfer, tolerance, ledger.id)
+
+
+def _doubts(known: Definitions, name: str, analyzed: Analyzed) -> list[str]:
+    """What a user may not have meant by the times of a view."""
+    found = []
+    own = analyzed.timings[-1]
+    for each in analyzed.inputs:
+        parent = known.by_id[each.relation]
+        if not parent.is_maintained:
+            continue
+        allows, tolerance = parent.view.emission.lateness, analyzed.emission.tolerance
+        if allows is not None and tolerance is not None and tolerance < allows:
+            found.append(
+                f'"{name}" allows less lateness than "{parent.name}": corrections that come later reach "{parent.name}"'
+                f' alone, and are kept in "{name}$late"'
+            )
+        inner = parent.view.transfer if parent.view.live is None else known.by_id[parent.view.live].view.transfer
+        if own is not None and inner is not None and inner.is_window and not inner.nests(own.transfer):
+            found.append(
+                f'the windows of "{name}" do not nest in those of "{parent.name}": a window of "{parent.name}" that'
+                f" reaches into two of them counts whole in the one that it starts in"
+            )
+    return found
+
+
+def _create_state(tx: Transaction, runtime: Runtime, block: Block) -> RelationId | None:
+    folding = folding_of(block) if isinstance(block, Group) else None
+    if folding is None:
+        return None
+    keys, time = keys_of(folding.group), folding.group.time_key
+    if time is not None:  # changes are close to each other in time, so that is what a state is sorted by first
+        keys.insert(0, keys.pop(time))
+    definition = Definition(RelationKind.STATE, key=tuple(keys))
+    return relations.create(tx, f"_sw_{runtime.attempt()}", definition, folding.columns).id
+
+
+def _inputs(block: Block, columns: dict[RelationId, tuple[str, ...]]) -> tuple[Input, ...]:
+    return tuple(Input(RelationId(id_), columns[RelationId(id_)]) for id_ in dict.fromkeys(inputs_of(block)))
+
+
+def _drop_one(tx: Transaction, known: Definitions, relation: Relation, now: int) -> None:
+    parts = known.parts_of(relation) if relation.is_maintained else []
+    for each in (relation, *parts):
+        relations.drop(tx, each.id, now)
+
+
+def require_policy(statement: CreateView, plan: Plan) -> None:
+    try:
+        _require_incremental(statement.name.last, statement.options.policy, [*plan.hidden, plan.root])
+    except StepwellError as error:
+        raise error.at(statement.name.slice.place) from None
+
+
+def _require_incremental(name: str, policy: RefreshPolicy | None, blocks: Sequence[Block]) -> None:
+    reasons = [reason for block in blocks if (reason := obstacle(block)) is not None]
+    if policy == RefreshPolicy.INCREMENTAL and reasons:
+        raise UnsupportedError(
+            f'view "{name}" cannot be maintained incrementally',
+            detail=f"{reasons[0][0].upper()}{reasons[0][1:]}.",
+            hint="Leave refresh_policy at 'auto', and it is recomputed and compared instead.",
+        )
+
+
+# -- replacing --------------------------------------------------------------------------------------------------------
+
+
+def _check_replacement(
+    runtime: Runtime, known: Definitions, existing: Relation, statement: CreateView, analyzed: Analyzed
+) -> None:
+    """Refuse a replacement that closes a cycle or takes away what a child needs."""
+    wanted = RelationKind.MATERIALIZED if statement.materialized else RelationKind.VIEW
+    if existing.kind != wanted:
+        raise InvalidDefinitionError(
+            f'"{existing.name}" is a {existing.kind}', place=statement.name.slice.place, sqlstate="42809"
+        )
+    cycle = known.graph.cycle(existing.id, analyzed.parents)
+    if cycle is not None:
+        path = " -> ".join(known.name(id_) for id_ in cycle)
+        raise InvalidDefinitionError(
+            f'{existing.kind} "{existing.name}" would read from itself',
+            place=statement.name.slice.place,
+            detail=f"The cycle is {path}.",
+            hint="Define one of these views over other relations.",
+            sqlstate="42P19",
+        )
+    children = known.graph.children(existing.id)
+    if children and existing.kind == RelationKind.VIEW:
+        names = _listed([f'"{known.name(id_)}"' for id_ in children])
+        raise DependentsError(
+            f'view "{existing.name}" cannot be replaced: {names} read{"s" * (len(children) == 1)} it',
+            place=statement.name.slice.place,
+            hint="A plain view is written out in the views that read it; drop those first.",
+        )
+    for child in known.by_id.values():
+        if child.is_maintained and any(source.relation == existing.id for source in child.view.inputs):
+            _check_child(runtime, known, existing, child, analyzed.columns)
+
+
+def _check_child(
+    runtime: Runtime, known: Definitions, existing: Relation, child: Relation, columns: tuple[Column, ...]
+) -> None:
+    reader = next(
+        (each for each in known.by_id.values() if each.definition.view and child.id in each.view.blocks), child
+    )
+    problem = None
+    try:
+        found = output_types(runtime, known, child, {existing.id: columns})
+        if [each.type for each in found] != [each.type for each in child.columns]:
+            problem = "a column of it would have another type"
+    except PySparkException as error:
+        problem = translate(error).message
+    used = {name.lower() for source in child.view.inputs if source.relation == existing.id for name in source.columns}
+    old = {column.name.lower(): column.type for column in existing.columns}
+    changed = [each.name for each in columns if each.name.lower() in used and old.get(each.name.lower()) != each.type]
+    if changed and problem is None:
+        problem = f'column "{changed[0]}" would have another type'
+    if problem is not None:
+        raise DependentsError(
+            f'{existing.kind} "{existing.name}" cannot be replaced: "{reader.name}" depends on it as it is',
+            detail=problem,
+            hint=f'Replace or drop "{reader.name}" first.',
+        )
+
+
+def _replace(
+    tx: Transaction, runtime: Runtime, known: Definitions, existing: Relation, statement: CreateView, analyzed: Analyzed
+) -> None:
+    """Give a view another query. Its rows stay until the barrier, which finds out what has changed."""
+    now = runtime.clock.now()
+    if not statement.materialized:
+        view = ViewDefinition(statement.query.text, analyzed.bound, analyzed.parents, analyzed.inputs)
+        relations.redefine(tx, existing.id, Definition(RelationKind.VIEW, view=view))
+        relations.set_columns(tx, existing.id, analyzed.columns)
+        return
+    old = {column.name.lower(): column.type for column in existing.columns}
+    retyped = any(old.get(column.name.lower(), column.type) != column.type for column in analyzed.columns)
+    if retyped:  # nobody reads it: what is stored in other types is of no use
+        _drop_one(tx, known, existing, now)
+        _register(tx, runtime, existing.name, statement, analyzed)
+        return
+    for part in known.parts_of(existing):
+        relations.drop(tx, part.id, now)
+    relations.redefine(tx, existing.id, _definition(tx, runtime, statement, analyzed))
+    relations.set_columns(tx, existing.id, analyzed.columns)
+    watermarks.forget(tx, [existing.id])
+    records = views.get_all(tx)
+    for id_ in (existing.id, *_waiting(known, records, [existing.id])):
+        record = records[id_]
+        reflects = record.reflects if record.reflects == UNBUILT else stale(record.reflects)
+        views.put(tx, [dataclasses.replace(record, state=ViewState.RUNNING, reflects=reflects, reason=None)])
+    kept = {column.name.lower() for column in analyzed.columns}
+    for child in known.by_id.values():
+        if child.is_maintained and any(source.relation == existing.id for source in child.view.inputs):
+            inputs = tuple(
+                Input(source.relation, tuple(name for name in source.columns if name.lower() in kept))
+                if source.relation == existing.id else source
+                for source in child.view.inputs
+            )  # fmt: skip
+            view = dataclasses.replace(child.view, inputs=inputs)
+            relations.redefine(tx, child.id, dataclasses.replace(child.definition, view=view))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return re.sub(r", ([^,]*)$", r" and \1", ", ".join(names))

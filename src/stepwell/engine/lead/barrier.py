@@ -1,0 +1,133 @@
+"""The barrier: how an epoch goes from open to readable, and how a crash in between is mended.
+
+Close it; consolidate what several writers did to one relation; commit; publish; make it readable. Each step is one
+transaction or can be repeated, so whoever comes next goes on from the last one that was reached.
+"""
+
+from __future__ import annotations
+
+from stepwell.catalog import barriers, control, files, leases
+from stepwell.catalog.barriers import Consolidated, Derived
+from stepwell.engine.definitions import load, load_in
+from stepwell.engine.failures import translated
+from stepwell.engine.maintain.maintenance import maintain
+from stepwell.engine.read.consolidation import consolidate
+from stepwell.engine.runtime import Runtime
+from stepwell.engine.write.staging import SMALL_BYTES, write_frame
+from stepwell.model.epochs import Epoch, EpochState
+from stepwell.model.failpoints import failpoint
+from stepwell.model.files import DIFF, EPOCH, DataFile, NewFile, Store
+from stepwell.model.relations import Relation
+from stepwell.model.views import RelationId
+from stepwell.plan import Publication, needs_consolidation, plan_publication
+from stepwell.storage import scan_changes, write_batch
+
+
+def run_barrier(runtime: Runtime, term: int) -> tuple[Epoch, list[RelationId]]:
+    """Close the open epoch and make it readable; which relations it changed."""
+    with runtime.catalog.write() as tx:
+        epoch = barriers.close(tx, term, runtime.clock.now())
+    failpoint("barrier.aligned")
+    _commit(runtime, term, epoch)
+    return epoch, _publish_and_finish(runtime, term, epoch)
+
+
+def recover(runtime: Runtime, term: int) -> None:
+    """Finish the epochs that somebody before us has begun to close."""
+    with runtime.catalog.read() as tx:
+        unfinished = barriers.unfinished(tx)
+    for record in unfinished:
+        if record.state == EpochState.ALIGNED:
+            _commit(runtime, term, record.epoch)
+        _publish_and_finish(runtime, term, record.epoch)
+
+
+def publish(runtime: Runtime, relation: Relation) -> None:
+    """Bring one relation's Delta log up to date after a compaction, which changes files and nothing else."""
+    if relation.is_hidden:
+        return
+    with runtime.publishing:
+        with runtime.catalog.read() as tx:
+            epoch = control.look(tx).readable_epoch
+        publication = _publish(runtime, relation, epoch)
+        if publication:
+            with runtime.catalog.write() as tx:
+                barriers.record_publications(tx, [(relation.id, publication)])
+
+
+def _commit(runtime: Runtime, term: int, epoch: Epoch) -> None:
+    with runtime.catalog.read() as tx:
+        by_id = load_in(runtime, tx).by_id
+        written = files.written_in(tx, epoch)
+    consolidated = [
+        Consolidated(tuple(group), tuple(_consolidate(runtime, by_id[id_], group, epoch)))
+        for id_, group in written.items()
+        if id_ in by_id and needs_consolidation(group)
+    ]
+    derived = _derive(runtime, epoch, written, consolidated)
+    failpoint("barrier.commit.before")
+    with runtime.catalog.write() as tx:
+        barriers.commit(tx, term, epoch, consolidated, derived, runtime.clock.now())
+    failpoint("barrier.committed")
+
+
+def _derive(
+    runtime: Runtime, epoch: Epoch, written: dict[RelationId, list[DataFile]], consolidated: list[Consolidated]
+) -> Derived:
+    """What the epoch does to the views."""
+    deltas: dict[RelationId, list[DataFile]] = dict(written)
+    for each in consolidated:
+        relation = RelationId(each.inputs[0].relation)
+        deltas[relation] = [file.staged(relation) for file in each.outputs]
+    made = maintain(runtime, epoch, deltas)
+    hidden = frozenset(id_ for id_, relation in load(runtime).by_id.items() if relation.is_hidden)
+    return Derived(made.files, made.refreshes, made.outcomes, made.marks, made.late, hidden, made.replaced)
+
+
+def _publish_and_finish(runtime: Runtime, term: int, epoch: Epoch) -> list[RelationId]:
+    with runtime.publishing:
+        with runtime.catalog.write() as tx:
+            leases.check(tx, term)
+        with runtime.catalog.read() as tx:
+            written = files.written_in(tx, epoch)
+            known = [each for each in load_in(runtime, tx).by_id.values() if each.is_stored and not each.is_hidden]
+            unpublished = barriers.unpublished(tx)
+        publications = []
+        for relation in known:
+            if relation.id in written or relation.id in unpublished:
+                publication = _publish(runtime, relation, epoch)
+                if publication:
+                    publications.append((relation.id, publication))
+        failpoint("publish.after")
+        with runtime.catalog.write() as tx:
+            barriers.finish(tx, term, epoch, publications, runtime.clock.now())
+    failpoint("barrier.readable")
+    return list(written)
+
+
+def _publish(runtime: Runtime, relation: Relation, epoch: Epoch) -> Publication | None:
+    with runtime.catalog.read() as tx:
+        number, at = barriers.publication_state(tx, relation.id)
+        publication = plan_publication(
+            files.content(tx, relation.id, epoch), files.published(tx, relation.id), epoch, at
+        )
+    if publication:
+        runtime.logs.publish(relation, publication, number + 1, runtime.clock.now())
+    return publication
+
+
+def _consolidate(runtime: Runtime, relation: Relation, group: list[DataFile], epoch: Epoch) -> list[NewFile]:
+    """One changelog for what several writers acknowledged in one epoch."""
+    with translated():
+        session = runtime.spark.session
+        whole = scan_changes(session, runtime.warehouse, relation, group, Epoch(epoch - 1), epoch).drop(EPOCH)
+        delta = consolidate(whole)
+        if sum(file.statistics.bytes for file in group) > SMALL_BYTES:
+            return write_frame(runtime, relation, Store.CHANGES, delta, signed=True)
+        batch = delta.toArrow()
+    if not batch.num_rows:
+        return []
+    store = Store.CHANGES
+    if -1 not in batch.column(DIFF).to_pylist():
+        batch, store = batch.drop_columns([DIFF]), Store.ROWS
+    return [write_batch(runtime.warehouse, relation, store, f"{runtime.attempt()}.parquet", batch)]

@@ -1,0 +1,46 @@
+"""Lineage of stored views: from column to column, through parts and plain views, down to the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from stepwell.engine.definitions import Definitions
+from stepwell.model.relations import Relation
+from stepwell.model.views import RelationId, placeholder
+from stepwell.plan.blocks import Block
+from stepwell.plan.decompose import Decomposer
+from stepwell.plan.lineage import origins
+
+Step = tuple[RelationId, str]
+"""A relation and one of its columns."""
+
+
+def parents_of_column(definitions: Definitions, relation: Relation, column: str) -> list[Step]:
+    """The columns that a view's column is made of, in the relations that the view reads."""
+    if relation.definition.view is None:
+        return []
+    columns = {int(each.relation): each.columns for each in relation.view.inputs}
+    found: list[Step] = []
+    for number, name in origins(_block(definitions, relation), column, columns):
+        parent = definitions.by_id[RelationId(number)]
+        found.extend(parents_of_column(definitions, parent, name) if parent.is_hidden else [(parent.id, name)])
+    return list(dict.fromkeys(found))
+
+
+def paths(definitions: Definitions, relation: Relation, column: str) -> Iterator[list[Step]]:
+    """Every way from a column down to the columns of tables; the column itself comes first."""
+    here: Step = (relation.id, column)
+    parents = parents_of_column(definitions, relation, column)
+    if not parents:
+        yield [here]
+    for id_, name in parents:
+        for rest in paths(definitions, definitions.by_id[id_], name):
+            yield [here, *rest]
+
+
+def _block(definitions: Definitions, relation: Relation) -> Block:
+    if relation.is_maintained:
+        return definitions.blocks[relation.id]
+    known = {placeholder(each.relation): each.columns for each in relation.view.inputs}
+    plan, _ = Decomposer(known).plan(relation.view.bound, tuple(column.name for column in relation.columns))
+    return plan.root

@@ -1,0 +1,364 @@
+"""System tables: what the catalog knows, under the namespace `stepwell`."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from stepwell.catalog import Transaction, barriers, control, files, loads, relations, views, watermarks
+from stepwell.engine.definitions import load_in
+from stepwell.engine.read.lineage import parents_of_column
+from stepwell.engine.runtime import Runtime
+from stepwell.model.durations import format_duration
+from stepwell.model.errors import UndefinedTableError, nearest
+from stepwell.model.relations import Chunking, Column, Relation, RelationKind, is_integer_time
+from stepwell.model.rows import Rows
+from stepwell.model.types import BIGINT, BOOLEAN, STRING, TIMESTAMP
+from stepwell.model.views import RelationId
+from stepwell.model.watermarks import NEVER, MarkRecord, written
+from stepwell.plan import content_at
+from stepwell.sql.statements import Name, Slice
+from stepwell.storage.types import spark_schema
+
+SYSTEM_NAMESPACE = "stepwell"
+
+_PLAIN_SELECT = re.compile(rf"SELECT\s+(\*|[\w\s,]+?)\s+FROM\s+{SYSTEM_NAMESPACE}\s*\.\s*(\w+)", re.IGNORECASE)
+
+Value = int | str | bool | datetime.datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTable:
+    """A table of the catalog's own knowledge."""
+
+    columns: tuple[Column, ...]
+    read: Callable[[Transaction, Runtime], list[tuple[Value, ...]]]
+
+
+def read_system_table(runtime: Runtime, name: Name) -> tuple[SystemTable, list[tuple[Value, ...]]]:
+    """A system table and its rows now; no JVM is needed."""
+    table = SYSTEM_TABLES.get(name.last.lower())
+    if table is None:
+        raise UndefinedTableError(
+            f'system table "{name}" does not exist',
+            place=name.slice.place,
+            hint=nearest(name.last, SYSTEM_TABLES) or f"There are {', '.join(sorted(SYSTEM_TABLES))}.",
+        )
+    with runtime.catalog.read() as tx:
+        return table, table.read(tx, runtime)
+
+
+def system_rows(runtime: Runtime, query: Slice) -> Rows | None:
+    """The answer to a plain SELECT of one system table, by the catalog alone; None if the query is more than that."""
+    match = _PLAIN_SELECT.fullmatch(query.text.strip())
+    if match is None:
+        return None
+    start = query.start + match.start(2)
+    name = Name((SYSTEM_NAMESPACE, match.group(2)), Slice(query.source, start, start + len(match.group(2))))
+    table, rows = read_system_table(runtime, name)
+    names = [column.name for column in table.columns]
+    if match.group(1) == "*":
+        return Rows(names, rows)
+    wanted = [each.strip().lower() for each in match.group(1).split(",")]
+    if not all(each in names for each in wanted):
+        return None
+    return Rows(wanted, [tuple(row[names.index(each)] for each in wanted) for row in rows])
+
+
+def system_frame(runtime: Runtime, name: Name) -> DataFrame:
+    """A system table as a DataFrame, to be joined with anything."""
+    table, rows = read_system_table(runtime, name)
+    return runtime.spark.session.createDataFrame(rows, spark_schema(table.columns))
+
+
+def _tables(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
+    epoch = control.look(tx).readable_epoch
+    found: list[tuple[Value, ...]] = []
+    for relation in relations.get_all(tx):
+        if relation.is_hidden or not relation.is_stored:
+            continue
+        content = content_at(files.content(tx, relation.id, epoch), epoch)
+        published = barriers.publication_state(tx, relation.id)[1]
+        chunking = relation.chunking
+        found.append(
+            (
+                relation.name,
+                relation.id,
+                relation.kind.value,
+                content.count,
+                len(content.files),
+                content.bytes,
+                ", ".join(relation.key) or None,
+                f"{chunking.column} every {_width(relation, chunking)}" if chunking else None,
+                relation.time_column,
+                relation.created_epoch,
+                published,
+            )
+        )
+    return found
+
+
+def _width(relation: Relation, chunking: Chunking) -> str:
+    is_number = is_integer_time(relation.column(chunking.column).type)
+    return str(chunking.width) if is_number else format_duration(chunking.width)
+
+
+def _epochs(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
+    return [
+        (
+            each.epoch,
+            _instant(each.committed_at),
+            _instant(each.readable_at),
+            each.changed,
+            each.inserted,
+            each.retracted,
+        )
+        for each in barriers.readable(tx)
+    ]
+
+
+def _views(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
+    records = views.get_all(tx)
+    found: list[tuple[Value, ...]] = []
+    for relation in relations.get_all(tx):
+        if relation.kind not in (RelationKind.MATERIALIZED, RelationKind.VIEW):
+            continue
+        record = records.get(relation.id)
+        found.append(
+            (
+                relation.name,
+                relation.id,
+                relation.kind.value,
+                record.state.value if record else None,
+                record.reflects if record and record.reflects >= 0 else None,
+                record.reason if record else None,
+                relation.view.policy.value if record else None,
+                relation.created_epoch,
+                relation.view.text,
+            )
+        )
+    return found
+
+
+def _dependencies(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
+    known = {relation.id: relation for relation in relations.get_all(tx)}
+    return [
+        (each.name, known[parent].name, each.kind.value, known[parent].kind.value)
+        for each in known.values()
+        if each.definition.view and not each.is_hidden
+        for parent in each.view.parents
+    ]
+
+
+def _refreshes(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
+    """What each epoch did to each view; the parts of a view's query that are kept apart count as the view's own."""
+    known = {relation.id: relation for relation in relations.get_all(tx)}
+    owners = {block: each.name for each in known.values() if each.definition.view for block in each.view.blocks}
+    return [
+        (
+            each.epoch,
+            owners.get(each.relation, known[each.relation].name),
+            each.relation in owners,
+            each.rule,
+            each.steps,
+            each.rows_in,
+            each.inserted,
+            each.retracted,
+            each.bytes_read,
+            each.jobs,
+            each.microseconds,
+            _instant(each.started_at),
+            each.rows_there,
+            each.expected,
+            each.recompute_expected,
+        )
+        for each in views.all_refreshes(tx)
+        if each.relation in known
+    ]
+
+
+def _lineage(tx: Transaction, runtime: Runtime) -> list[tuple[Value, ...]]:
+    known = load_in(runtime, tx)
+    return [
+        (each.name, column.name, known.name(parent), name)
+        for each in known.by_id.values()
+        if each.definition.view and not each.is_hidden
+        for column in each.columns
+        for parent, name in parents_of_column(known, each, column.name)
+    ]
+
+
+def _loads(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
+    names = {relation.id: relation.name for relation in relations.get_all(tx)}
+    return [
+        (
+            each.label.text,
+            names.get(each.relation),
+            each.label.files,
+            each.label.rows,
+            each.epoch,
+            _instant(each.at),
+        )
+        for each in loads.get_all(tx)
+    ]
+
+
+def _watermarks(tx: Transaction, runtime: Runtime) -> list[tuple[Value, ...]]:
+    known, records = load_in(runtime, tx), watermarks.get_all(tx)
+    found: list[tuple[Value, ...]] = []
+    for id_ in known.timed:
+        relation = known.by_id[id_]
+        if relation.is_hidden:
+            continue
+        record = records.get(id_) or MarkRecord(id_)
+        time = relation.time_column
+        integer = time is not None and is_integer_time(relation.column(time).type)
+        found.append(
+            (
+                relation.name,
+                relation.kind.value,
+                time,
+                written(record.mark, integer=integer),
+                None if record.mark == NEVER else record.mark,
+                record.idle,
+                record.rows_ahead,
+                record.null_times,
+            )
+        )
+    return found
+
+
+def _late_rows(tx: Transaction, runtime: Runtime) -> list[tuple[Value, ...]]:
+    known = load_in(runtime, tx).by_id
+    owners = {block: each.name for each in known.values() if each.definition.view for block in each.view.blocks}
+    return [
+        (owners.get(id_) or known[id_].name, each.epoch, each.inserted, each.retracted)
+        for each in watermarks.late_counts(tx)
+        if (id_ := RelationId(each.relation)) in known
+    ]
+
+
+def _instant(microseconds: int | None) -> datetime.datetime | None:
+    if microseconds is None:
+        return None
+    return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=microseconds)
+
+
+SYSTEM_TABLES = {
+    "views": SystemTable(
+        (
+            Column("name", STRING),
+            Column("id", BIGINT),
+            Column("kind", STRING),
+            Column("state", STRING),
+            Column("reflects", BIGINT),
+            Column("reason", STRING),
+            Column("refresh_policy", STRING),
+            Column("created_epoch", BIGINT),
+            Column("query", STRING),
+        ),
+        _views,
+    ),
+    "dependencies": SystemTable(
+        (
+            Column("name", STRING),
+            Column("parent", STRING),
+            Column("kind", STRING),
+            Column("parent_kind", STRING),
+        ),
+        _dependencies,
+    ),
+    "lineage": SystemTable(
+        (
+            Column("name", STRING),
+            Column("column", STRING),
+            Column("parent", STRING),
+            Column("parent_column", STRING),
+        ),
+        _lineage,
+    ),
+    "refreshes": SystemTable(
+        (
+            Column("epoch", BIGINT),
+            Column("name", STRING),
+            Column("is_part", BOOLEAN),
+            Column("rule", STRING),
+            Column("step", STRING),
+            Column("rows_in", BIGINT),
+            Column("rows_inserted", BIGINT),
+            Column("rows_retracted", BIGINT),
+            Column("bytes_read", BIGINT),
+            Column("jobs", BIGINT),
+            Column("microseconds", BIGINT),
+            Column("started_at", TIMESTAMP),
+            Column("rows_there", BIGINT),
+            Column("expected", BIGINT),
+            Column("recompute_expected", BIGINT),
+        ),
+        _refreshes,
+    ),
+    "tables": SystemTable(
+        (
+            Column("name", STRING),
+            Column("id", BIGINT),
+            Column("kind", STRING),
+            Column("rows", BIGINT),
+            Column("files", BIGINT),
+            Column("bytes", BIGINT),
+            Column("primary_key", STRING),
+            Column("chunks", STRING),
+            Column("time_column", STRING),
+            Column("created_epoch", BIGINT),
+            Column("published_epoch", BIGINT),
+        ),
+        _tables,
+    ),
+    "loads": SystemTable(
+        (
+            Column("label", STRING),
+            Column("name", STRING),
+            Column("files", BIGINT),
+            Column("rows", BIGINT),
+            Column("epoch", BIGINT),
+            Column("loaded_at", TIMESTAMP),
+        ),
+        _loads,
+    ),
+    "watermarks": SystemTable(
+        (
+            Column("name", STRING),
+            Column("kind", STRING),
+            Column("time_column", STRING),
+            Column("watermark", STRING),
+            Column("mark", BIGINT),
+            Column("idle", BOOLEAN),
+            Column("rows_ahead", BIGINT),
+            Column("null_times", BIGINT),
+        ),
+        _watermarks,
+    ),
+    "late_rows": SystemTable(
+        (
+            Column("name", STRING),
+            Column("epoch", BIGINT),
+            Column("rows_inserted", BIGINT),
+            Column("rows_retracted", BIGINT),
+        ),
+        _late_rows,
+    ),
+    "epochs": SystemTable(
+        (
+            Column("epoch", BIGINT),
+            Column("committed_at", TIMESTAMP),
+            Column("readable_at", TIMESTAMP),
+            Column("relations_changed", BIGINT),
+            Column("rows_inserted", BIGINT),
+            Column("rows_retracted", BIGINT),
+        ),
+        _epochs,
+    ),
+}

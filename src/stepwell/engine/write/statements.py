@@ -1,0 +1,97 @@
+"""DML: a statement to the write it asks for, on whatever it has to see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from stepwell.engine.failures import translated
+from stepwell.engine.read.queries import Binding, plain_name
+from stepwell.engine.read.snapshots import Snapshot
+from stepwell.engine.read.system import SYSTEM_NAMESPACE
+from stepwell.engine.runtime import Runtime
+from stepwell.engine.write.assignment import arrange, named_columns
+from stepwell.engine.write.merge import stage_merge
+from stepwell.engine.write.sources import repeatable, source_frame
+from stepwell.engine.write.staging import SMALL_BYTES
+from stepwell.engine.write.updates import stage_delete, stage_update
+from stepwell.engine.write.upsert import stage_insert
+from stepwell.model.errors import Place, ReadOnlyError, StepwellError
+from stepwell.model.relations import Relation, RelationKind
+from stepwell.model.writes import RelationWrite
+from stepwell.sql import Composition
+from stepwell.sql.statements import Delete, Dml, Insert, Merge, Name, Truncate, Update
+
+Staging = Callable[[Snapshot], RelationWrite]
+"""A statement ready to be run on a snapshot, and again on a later one if it comes to a conflict."""
+
+
+def stage_statement(runtime: Runtime, statement: Dml) -> Staging:
+    """How to run a DML statement."""
+
+    def run(snapshot: Snapshot) -> RelationWrite:
+        relation = target(snapshot, statement.table)
+        with translated():
+            match statement:
+                case Insert():
+                    return _insert(runtime, snapshot, relation, statement)
+                case Update():
+                    return stage_update(runtime, snapshot, relation, statement)
+                case Delete():
+                    return stage_delete(runtime, snapshot, relation, statement.alias, statement.condition)
+                case Truncate():
+                    return stage_delete(runtime, snapshot, relation, None, None)
+                case Merge():
+                    return stage_merge(runtime, snapshot, relation, statement)
+
+    return run
+
+
+def stage_data(runtime: Runtime, table: str, data: Any) -> Staging:
+    """How to insert what a program hands in."""
+    data = repeatable(data)
+
+    def run(snapshot: Snapshot) -> RelationWrite:
+        relation = _writable(snapshot.relation(table))
+        with translated():
+            frame, columns, size = source_frame(runtime, relation, data)
+            rows = arrange(relation, frame, columns)
+            # of a DataFrame of the user's nothing is known: try to collect it, and see
+            return stage_insert(runtime, snapshot, relation, rows, reads=min(size, SMALL_BYTES + 1) if size >= 0 else 0)
+
+    return run
+
+
+def _insert(runtime: Runtime, snapshot: Snapshot, relation: Relation, statement: Insert) -> RelationWrite:
+    columns = list(relation.columns) if statement.columns is None else named_columns(relation, statement.columns)
+    with Binding(runtime, snapshot) as binding:
+        binding.bind(statement.query)
+        text = Composition().add_slice(statement.query, binding.replacements)
+        frame = binding.run(text)
+        try:
+            rows = arrange(relation, frame, columns)
+        except StepwellError as error:
+            raise error.at(statement.query.place) from None
+        with translated(text):
+            return stage_insert(runtime, snapshot, relation, rows, reads=binding.bytes)
+
+
+def target(snapshot: Snapshot, name: Name) -> Relation:
+    """The table that a statement writes to."""
+    if name.parts[0].lower() == SYSTEM_NAMESPACE and len(name.parts) > 1:
+        raise ReadOnlyError(f'system table "{name}" cannot be written', place=name.slice.place)
+    try:
+        relation = snapshot.relation(plain_name(name))
+    except StepwellError as error:
+        raise error.at(name.slice.place) from None
+    return _writable(relation, name.slice.place)
+
+
+def _writable(relation: Relation, place: Place | None = None) -> Relation:
+    if relation.kind != RelationKind.TABLE:
+        raise ReadOnlyError(
+            f'{relation.kind} "{relation.name}" cannot be written',
+            place=place,
+            hint="Its rows follow from its query: write to the tables it reads.",
+        )
+    return relation
