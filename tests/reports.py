@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepwell.web import Bar, Epoch, Level, Node, Report
+from stepwell.web import Bar, Level, Report, ReportEpoch, ReportNode
 
 START = 1_714_521_600  # 2024-05-01
 MINUTES = {"minutes": 1, "quarters": 15, "hours": 60}
@@ -44,8 +44,8 @@ def make_bars(count: int, minutes: int, corrected: int) -> tuple[Bar, ...]:
     return tuple(bars)
 
 
-def make_node(name: str, *parents: str, kind: str = "materialized view", state: str | None = "running") -> Node:
-    return Node(
+def make_node(name: str, *parents: str, kind: str = "materialized view", state: str | None = "running") -> ReportNode:
+    return ReportNode(
         name=name,
         kind=kind,
         state=state,
@@ -86,7 +86,7 @@ def make_report() -> Report:
             make_node("leaders_of_the_whole_market_today", "quarters", "symbols", state="error"),
         ),
         epochs=tuple(
-            Epoch(
+            ReportEpoch(
                 number=number,
                 readable_at=f"2024-05-01 08:{number:02d}:04",
                 inserted=number * 7919 % 4000,

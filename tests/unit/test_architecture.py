@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,31 @@ ENGINE_FOLDERS = ("", "read", "define", "write", "maintain", "lead", "inspect")
 
 UPWARD = {("define.creation", "maintain.maintenance")}
 """Arrows that still point up, to be taken away: creation knows why a view stopped by a text of maintenance's."""
+
+SEEN_FROM_SEVERAL_LAYERS: dict[str, set[str]] = {
+    "assignment": {"plan", "engine.write"},
+    "bench": {"", "cli"},
+    "compaction": {"plan", "engine.lead"},
+    "drawing": {"graph", "web"},
+    "emission": {"plan", "engine.maintain"},
+    "files": {"model", "catalog"},
+    "lateness": {"plan", "engine.maintain"},
+    "lineage": {"plan", "engine.read"},
+    "loads": {"model", "catalog"},
+    "relations": {"model", "catalog"},
+    "report": {"web", "cli"},
+    "sql": {"", "cli"},
+    "statements": {"sql", "engine.write"},
+    "types": {"model", "storage"},
+    "verify": {"engine.inspect", "cli"},
+    "views": {"model", "sql", "catalog", "bench"},
+    "watermarks": {"model", "catalog"},
+    "writes": {"model", "catalog"},
+}
+"""The names that several modules have, each because it is one concept seen from two layers or more."""
+
+SHARED_TYPES = {"Rows", "Origin"}
+"""Types that share a name with another and are to lose it: two of `plan.blocks`, which is being replaced."""
 
 MAY_IMPORT_SPARK = {"engine", "storage", "bench"}
 NEVER_FOR_DATA = {"pandas", "polars", "duckdb", "pyarrow.compute"}
@@ -165,3 +192,33 @@ def test_help_starts_no_jvm(arguments: list[str]) -> None:
         "assert context is None or context.SparkContext._gateway is None\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_two_modules_share_a_name_only_as_one_concept_seen_from_several_layers() -> None:
+    found: dict[str, set[str]] = {}
+    for path in modules():
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        parts = parts[:-1] if parts[-1] == "__init__" else parts
+        if parts and parts[-1] != "__main__" and "migrations" not in parts:
+            found.setdefault(parts[-1], set()).add(".".join(parts[:-1]))
+    assert {name: places for name, places in found.items() if len(places) > 1} == SEEN_FROM_SEVERAL_LAYERS
+
+
+def test_no_two_types_share_a_name() -> None:
+    names = Counter(name for path in modules() for name in types_of(path))
+    assert {name for name, times in names.items() if times > 1} == SHARED_TYPES
+
+
+def types_of(path: Path) -> Iterator[str]:
+    """The public types that a module makes: classes, and other names in capital and small letters, as types have."""
+    for node in ast.parse(path.read_text()).body:
+        match node:
+            case (
+                ast.ClassDef(name=name)
+                | ast.Assign(targets=[ast.Name(id=name)])
+                | ast.AnnAssign(target=ast.Name(id=name))
+            ):
+                if name[0].isupper() and not name.isupper():
+                    yield name
+            case _:
+                pass

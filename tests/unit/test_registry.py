@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell.graph import Node, Registry, draw_svg, draw_text
+from stepwell.graph import DrawnRelation, Registry, draw_svg, draw_text
 from stepwell.model.views import RelationId
 
 edges = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=25)
@@ -99,6 +99,11 @@ def test_every_path_is_told() -> None:
 
 
 def test_a_diamond_is_drawn_once() -> None:
-    nodes = [Node("t", "table"), Node("a", "view", ("t",)), Node("b", "view", ("t",)), Node("c<", "view", ("a", "b"))]
+    nodes = [
+        DrawnRelation("t", "table"),
+        DrawnRelation("a", "view", ("t",)),
+        DrawnRelation("b", "view", ("t",)),
+        DrawnRelation("c<", "view", ("a", "b")),
+    ]
     assert draw_text(nodes) == ["t  table", "├─ a  view", "│  └─ c<  view", "└─ b  view", "   └─ c< (above)"]
     assert "c&lt;" in draw_svg(nodes)

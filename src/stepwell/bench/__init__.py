@@ -1,15 +1,15 @@
 """Benchmarks: ratios within one run on one machine, since machines are shared and noisy.
 
-`BENCHMARKS` names them; each takes a `Report`, a folder and sizes of its own, and tells the report what it saw.
+`BENCHMARKS` names them; each takes a `BenchReport`, a folder and sizes of its own, and tells the report what it saw.
 """
 
 from stepwell.bench.ingest import run_ingest
 from stepwell.bench.load import run_load
-from stepwell.bench.measure import Report
+from stepwell.bench.measure import BenchReport
 from stepwell.bench.ohlc import run_ohlc
 from stepwell.bench.tpch import run_tpch
 from stepwell.bench.views import run_views
 
 BENCHMARKS = ("ingest", "load", "ohlc", "tpch", "views")
 
-__all__ = ["BENCHMARKS", "Report", "run_ingest", "run_load", "run_ohlc", "run_tpch", "run_views"]
+__all__ = ["BENCHMARKS", "BenchReport", "run_ingest", "run_load", "run_ohlc", "run_tpch", "run_views"]

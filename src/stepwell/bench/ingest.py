@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from stepwell.bench.measure import (
-    Report,
+    BenchReport,
     best_of_three,
     bytes_read,
     median,
@@ -24,7 +24,7 @@ ROWS = 1000
 _QUERY = "SELECT symbol, sum(price), count(*), max(v) FROM {} GROUP BY symbol"
 
 
-def run_ingest(report: Report, folder: Path, *, epochs: int = 1000, keyed_rows: int = 1_000_000) -> None:
+def run_ingest(report: BenchReport, folder: Path, *, epochs: int = 1000, keyed_rows: int = 1_000_000) -> None:
     """Small INSERT epochs after few and after many; a read with all of them and as many deletes pending; upserts."""
     with connect(folder / "warehouse") as db:
         stock = stock_session(db.spark)
@@ -46,7 +46,7 @@ def _batch(number: int) -> pa.Table:
     )
 
 
-def _small_epochs(report: Report, db: Database, unit: float, epochs: int) -> None:
+def _small_epochs(report: BenchReport, db: Database, unit: float, epochs: int) -> None:
     db.sql("CREATE TABLE ticks (v BIGINT, symbol STRING, price DOUBLE)")
     number = iter(range(10 * epochs))
     for _ in range(10):
@@ -66,7 +66,7 @@ def _small_epochs(report: Report, db: Database, unit: float, epochs: int) -> Non
     report.figure("driver memory grown meanwhile", megabytes(grown), reach="flat, < 50 MB", good=grown < 50 * 2**20)
 
 
-def _read_pending(report: Report, db: Database, stock: SparkSession, folder: Path, epochs: int) -> None:
+def _read_pending(report: BenchReport, db: Database, stock: SparkSession, folder: Path, epochs: int) -> None:
     db.sql(f"DELETE FROM ticks WHERE v % {epochs} = 7")
     shown = db.sql("SELECT name, files FROM stepwell.tables").collect()
     plain = folder / "plain"
@@ -93,7 +93,7 @@ def _retracted(db: Database) -> list[dict[str, int]]:
     return [{"retracted": row[0]} for row in rows]
 
 
-def _upserts(report: Report, db: Database, rows: int) -> None:
+def _upserts(report: BenchReport, db: Database, rows: int) -> None:
     db.sql("CREATE TABLE accounts (id BIGINT PRIMARY KEY, name STRING, balance DOUBLE)")
     loaded = seconds(
         lambda: db.insert(

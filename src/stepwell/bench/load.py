@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from stepwell.bench.measure import Report, best_of_three, seconds, stock_session
+from stepwell.bench.measure import BenchReport, best_of_three, seconds, stock_session
 from stepwell.database import connect
 
 BATCH = 100
@@ -38,7 +38,9 @@ with stepwell.connect(warehouse) as db:
 """
 
 
-def run_load(report: Report, folder: Path, *, rows: int = 10_000_000, writers: int = 8, duration: float = 20.0) -> None:
+def run_load(
+    report: BenchReport, folder: Path, *, rows: int = 10_000_000, writers: int = 8, duration: float = 20.0
+) -> None:
     """A bulk load, and small inserts by one process and by `writers` at once, for `duration` seconds each."""
     _bulk(report, folder, rows)
     one = _writers(report, folder / "one", 1, duration)
@@ -46,7 +48,7 @@ def run_load(report: Report, folder: Path, *, rows: int = 10_000_000, writers: i
     report.figure(f"{writers} writers against one, rows a second", f"{many / one:.2f}")
 
 
-def _bulk(report: Report, folder: Path, rows: int) -> None:
+def _bulk(report: BenchReport, folder: Path, rows: int) -> None:
     source, plain = folder / "source", folder / "plain"
     with connect(folder / "bulk") as db:
         stock = stock_session(db.spark)
@@ -80,7 +82,7 @@ def _bulk(report: Report, folder: Path, rows: int) -> None:
     report.figure("against plain Spark", f"{theirs / ours:.2f} x", reach=">= 0.8", good=theirs >= 0.8 * ours)
 
 
-def _writers(report: Report, folder: Path, count: int, duration: float) -> float:
+def _writers(report: BenchReport, folder: Path, count: int, duration: float) -> float:
     """Acknowledged and readable rows a second of so many processes that insert at once."""
     folder.mkdir(parents=True)
     go = folder / "go"

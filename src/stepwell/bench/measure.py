@@ -16,7 +16,7 @@ from stepwell.model.rows import Rows
 
 
 @dataclass
-class Report:
+class BenchReport:
     """What a benchmark saw: a line a figure, with what it should reach and whether it does."""
 
     say: Callable[[str], None]

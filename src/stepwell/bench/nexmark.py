@@ -193,7 +193,7 @@ QUERIES = {
 
 # -- events -----------------------------------------------------------------------------------------------------------
 
-Value = int | str | datetime
+FieldValue = int | str | datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +248,8 @@ class Correction:
     """Those rows of `table` that have all of these values get new ones; without new ones they go."""
 
     table: str
-    where: Mapping[str, Value]
-    new: Mapping[str, Value] | None = None
+    where: Mapping[str, FieldValue]
+    new: Mapping[str, FieldValue] | None = None
 
     @property
     def sql(self) -> str:
@@ -265,7 +265,7 @@ class Correction:
     def applied(self, rows: Sequence[Event]) -> list[Event]:
         if self.new is None:
             return [row for row in rows if not self.touches(row)]
-        values: dict[str, Value] = dict(self.new)
+        values: dict[str, FieldValue] = dict(self.new)
         # The fields are checked when the row is made, and by every test that compares it with the database's.
         return [dataclasses.replace(row, **values) if self.touches(row) else row for row in rows]  # type: ignore[arg-type]
 
@@ -461,7 +461,7 @@ def _correction(events: Generator, tables: Tables, number: int) -> Correction:
     assert isinstance(bid, Bid)
     assert isinstance(auction, Auction)
     assert isinstance(person, Person)
-    this_bid: dict[str, Value] = {"auction": bid.auction, "bidder": bid.bidder, "date_time": bid.date_time}
+    this_bid: dict[str, FieldValue] = {"auction": bid.auction, "bidder": bid.bidder, "date_time": bid.date_time}
     match number % 7:
         case 0:  # withdrawn
             return Correction("bid", this_bid)

@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from stepwell.bench.measure import (
-    Report,
+    BenchReport,
     best_of_three,
     bytes_read,
     epoch_cost,
@@ -58,7 +58,9 @@ def trades(session: SparkSession, first: int, rows: int) -> DataFrame:
     )
 
 
-def run_ohlc(report: Report, folder: Path, *, rows: int = 10_000_000, small: int = 1_000_000, times: int = 30) -> None:
+def run_ohlc(
+    report: BenchReport, folder: Path, *, rows: int = 10_000_000, small: int = 1_000_000, times: int = 30
+) -> None:
     """Build, new rows, late rows and corrections; small epochs over `small` rows of history and `times` as many."""
     _tracker(report)
     with connect(folder / "unit") as db:
@@ -106,7 +108,7 @@ def _plain(session: SparkSession, source: str, folder: Path) -> None:
         key, at, first, last, high, low, volume = "", "bar_time", "open", "close", "high", "low", "volume"
 
 
-def _cascade(report: Report, folder: Path, rows: int, unit: float) -> None:
+def _cascade(report: BenchReport, folder: Path, rows: int, unit: float) -> None:
     with connect(folder / "warehouse") as db:
         _load(db, rows)
         plain = stock_session(db.spark)
@@ -135,7 +137,7 @@ def _cascade(report: Report, folder: Path, rows: int, unit: float) -> None:
         _late(report, db, rows, recompute, unit)
 
 
-def _late(report: Report, db: Database, rows: int, recompute: float, unit: float) -> None:
+def _late(report: BenchReport, db: Database, rows: int, recompute: float, unit: float) -> None:
     step = rows // SMALL
     for what, change in (
         (f"(d) {SMALL} late trades over all of history", lambda: _insert_late(db, rows, step)),
@@ -160,7 +162,7 @@ def _insert_late(db: Database, rows: int, step: int) -> None:
 
 
 def _timed(
-    report: Report, what: str, change: Callable[[], object], db: Database, recompute: float, unit: float
+    report: BenchReport, what: str, change: Callable[[], object], db: Database, recompute: float, unit: float
 ) -> None:
     took = seconds(change)
     views = epoch_cost(db)
@@ -173,7 +175,7 @@ def _timed(
     )
 
 
-def _small_epochs(report: Report, folder: Path, rows: int, unit: float) -> float:
+def _small_epochs(report: BenchReport, folder: Path, rows: int, unit: float) -> float:
     with connect(folder) as db:
         _load(db, rows)
         _create(db)
@@ -197,7 +199,7 @@ def _stored(db: Database) -> int:
     return sum(row[0] for row in result.tuples())
 
 
-def _tracker(report: Report) -> None:
+def _tracker(report: BenchReport) -> None:
     """A watermark through chains and diamonds of a thousand views."""
     size = 1000
     for what, parents in (

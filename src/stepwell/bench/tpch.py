@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from stepwell.bench.measure import Report, best_of_three, null_job, stock_session
+from stepwell.bench.measure import BenchReport, best_of_three, null_job, stock_session
 from stepwell.bench.tpch_queries import QUERIES, TABLES
 from stepwell.database import Database, connect
 from stepwell.model.errors import StepwellError
@@ -70,7 +70,7 @@ def change(db: Database, number: int, share: int = 3000, *, spread: bool = True)
 
 
 def run_tpch(
-    report: Report, folder: Path, *, scale: float = 1.0, names: Sequence[str] = (), spread: bool = True
+    report: BenchReport, folder: Path, *, scale: float = 1.0, names: Sequence[str] = (), spread: bool = True
 ) -> None:
     """Each view alone, then all of them in one epoch; of all queries, or of those that are named."""
     unknown = [name for name in names if name not in QUERIES]
@@ -112,7 +112,7 @@ def run_tpch(
 
 
 def _alone(
-    report: Report, db: Database, name: str, next_change: Callable[[], None], unit: float, again: float
+    report: BenchReport, db: Database, name: str, next_change: Callable[[], None], unit: float, again: float
 ) -> float | None:
     """One view, built, changed and dropped: how many times as fast it follows as it is recomputed."""
     db.sql(f"CREATE MATERIALIZED VIEW {name} AS {QUERIES[name]}")

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from stepwell.bench.measure import Report, bytes_read, epoch_cost, median, megabytes, null_job, seconds, stock_session
+from stepwell.bench.measure import (
+    BenchReport,
+    bytes_read,
+    epoch_cost,
+    median,
+    megabytes,
+    null_job,
+    seconds,
+    stock_session,
+)
 from stepwell.database import Database, connect
 from stepwell.graph import Registry
 from stepwell.model.views import RelationId
@@ -15,7 +24,7 @@ from stepwell.model.views import RelationId
 ROWS = 1000
 
 
-def run_views(report: Report, folder: Path, *, rows: int = 1_000_000, times: int = 30) -> None:
+def run_views(report: BenchReport, folder: Path, *, rows: int = 1_000_000, times: int = 30) -> None:
     """1 000 changed rows through mv1 -> mv2, mv3 and through a GROUP BY, over `rows` and `times` as many."""
     _registry(report)
     with connect(folder / "unit") as db:
@@ -47,7 +56,7 @@ def _changes(number: int, rows: int) -> pa.Table:
     )
 
 
-def _graph(report: Report, folder: Path, rows: int, unit: float) -> float:
+def _graph(report: BenchReport, folder: Path, rows: int, unit: float) -> float:
     with connect(folder) as db:
         _load(db, rows)
         db.sql("CREATE MATERIALIZED VIEW mv1 AS SELECT * FROM t1 WHERE deleted = false")
@@ -68,7 +77,7 @@ def _graph(report: Report, folder: Path, rows: int, unit: float) -> float:
         return took
 
 
-def _groups(report: Report, folder: Path, groups: int, unit: float) -> float:
+def _groups(report: BenchReport, folder: Path, groups: int, unit: float) -> float:
     with connect(folder) as db:
         _load(db, groups)
         built = seconds(
@@ -85,7 +94,7 @@ def _groups(report: Report, folder: Path, groups: int, unit: float) -> float:
         return took
 
 
-def _registry(report: Report) -> None:
+def _registry(report: BenchReport) -> None:
     """A graph of many views: look-ups, the order, and one view more."""
     times: dict[int, tuple[float, float, float]] = {}
     for size in (1000, 10_000):

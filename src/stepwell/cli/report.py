@@ -17,7 +17,7 @@ from stepwell.engine import translated
 from stepwell.model.errors import StepwellError, WarehouseError
 from stepwell.model.relations import Relation
 from stepwell.model.types import STRING, quote
-from stepwell.web import Bar, Epoch, Level, Node, Report, render_report
+from stepwell.web import Bar, Level, Report, ReportEpoch, ReportNode, render_report
 
 SYMBOLS, BARS, EPOCHS = 12, 1500, 40
 """The busiest symbols, the newest bars of each, and the last epochs are on the page."""
@@ -114,7 +114,7 @@ def _corrected(database: Database, relation: Relation, key: str, time: str) -> s
     return found
 
 
-def _nodes(database: Database, relations: Sequence[Relation]) -> Iterator[Node]:
+def _nodes(database: Database, relations: Sequence[Relation]) -> Iterator[ReportNode]:
     marks = {row[0]: row for row in database.sql("SHOW WATERMARKS").collect()}
     states = {row[0]: row[3] for row in database.sql("SELECT * FROM stepwell.views").collect()}
     counts = {row[0]: row[1] for row in database.sql("SELECT name, rows FROM stepwell.tables").collect()}
@@ -130,7 +130,7 @@ def _nodes(database: Database, relations: Sequence[Relation]) -> Iterator[Node]:
         lag = None
         if mark is not None and mark[4] is not None and ahead is not None and "infinity" not in mark[3]:
             lag = str(timedelta(seconds=(ahead - mark[4]) // 1_000_000))
-        yield Node(
+        yield ReportNode(
             relation.name,
             relation.kind.value,
             states.get(relation.name),
@@ -143,7 +143,7 @@ def _nodes(database: Database, relations: Sequence[Relation]) -> Iterator[Node]:
         )
 
 
-def _epochs(database: Database) -> Iterator[Epoch]:
+def _epochs(database: Database) -> Iterator[ReportEpoch]:
     work: dict[int, tuple[int, float, set[str]]] = {}
     for number, name, jobs, took in (
         tuple(row) for row in database.sql("SELECT epoch, name, jobs, microseconds FROM stepwell.refreshes").collect()
@@ -153,4 +153,4 @@ def _epochs(database: Database) -> Iterator[Epoch]:
     query = "SELECT epoch, readable_at, rows_inserted, rows_retracted FROM stepwell.epochs"
     for number, at, inserted, retracted in [tuple(row) for row in database.sql(query).collect()][-EPOCHS:]:
         jobs, took, names = work.get(number, (0, 0.0, set()))
-        yield Epoch(number, f"{at:%H:%M:%S}", inserted, retracted, jobs, took, len(names))
+        yield ReportEpoch(number, f"{at:%H:%M:%S}", inserted, retracted, jobs, took, len(names))

@@ -3,8 +3,8 @@
 `Registry` holds it, `WatermarkTracker` the event time that flows through it; `draw_text` and `draw_svg` show it.
 """
 
-from stepwell.graph.drawing import Node, draw_svg, draw_text
+from stepwell.graph.drawing import DrawnRelation, draw_svg, draw_text
 from stepwell.graph.registry import Registry
 from stepwell.graph.tracker import WatermarkTracker
 
-__all__ = ["Node", "Registry", "WatermarkTracker", "draw_svg", "draw_text"]
+__all__ = ["DrawnRelation", "Registry", "WatermarkTracker", "draw_svg", "draw_text"]

@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DrawnRelation:
     """A relation to draw: its name, what it is, and the names of its parents."""
 
     name: str
@@ -16,9 +16,9 @@ class Node:
     parents: tuple[str, ...] = ()
 
 
-def draw_text(nodes: Sequence[Node]) -> list[str]:
+def draw_text(nodes: Sequence[DrawnRelation]) -> list[str]:
     """Every relation below one that it reads; where it reads several, it is drawn once and named elsewhere."""
-    children: dict[str, list[Node]] = {node.name: [] for node in nodes}
+    children: dict[str, list[DrawnRelation]] = {node.name: [] for node in nodes}
     for node in nodes:
         for parent in node.parents:
             children[parent].append(node)
@@ -31,7 +31,7 @@ def draw_text(nodes: Sequence[Node]) -> list[str]:
 
 
 def _branch(
-    node: Node, children: Mapping[str, Sequence[Node]], drawn: set[str], first: str, rest: str
+    node: DrawnRelation, children: Mapping[str, Sequence[DrawnRelation]], drawn: set[str], first: str, rest: str
 ) -> Iterator[str]:
     if node.name in drawn:
         yield f"{first}{node.name} (above)"
@@ -47,12 +47,12 @@ def _branch(
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 190, 46, 60, 22, 16
 
 
-def draw_svg(nodes: Sequence[Node]) -> str:
+def draw_svg(nodes: Sequence[DrawnRelation]) -> str:
     """Tables on the left, and every view one column right of the last relation that it reads."""
     depth: dict[str, int] = {}
     for node in nodes:  # parents come before children
         depth[node.name] = max((depth[parent] + 1 for parent in node.parents), default=0)
-    columns: dict[int, list[Node]] = {}
+    columns: dict[int, list[DrawnRelation]] = {}
     for node in nodes:
         columns.setdefault(depth[node.name], []).append(node)
     place = {

@@ -11,21 +11,21 @@ from typing import Generic, TypeVar
 
 from stepwell.model.watermarks import FOREVER, NEVER, Transfer
 
-Node = TypeVar("Node", bound=Hashable)
+_Node = TypeVar("_Node", bound=Hashable)
 
 Line = tuple[int, int, Sequence[int], int, int, int, Transfer | None]
 """A view's number, its first parent, the others, how it floors their least, and what else it makes of it."""
 
 
-class WatermarkTracker(Generic[Node]):
+class WatermarkTracker(Generic[_Node]):
     """Watermarks that only ever rise. A view that has not heard of one of its parents stays at NEVER."""
 
     def __init__(
         self,
-        order: Sequence[Node],
-        parents: Mapping[Node, Iterable[Node]],
-        through: Mapping[Node, Transfer] | None = None,
-        marks: Mapping[Node, int] | None = None,
+        order: Sequence[_Node],
+        parents: Mapping[_Node, Iterable[_Node]],
+        through: Mapping[_Node, Transfer] | None = None,
+        marks: Mapping[_Node, int] | None = None,
     ) -> None:
         """`order` has parents before children. `parents` are those that have a say; without any, a node is a source."""
         self._at = {node: index for index, node in enumerate(order)}
@@ -40,22 +40,22 @@ class WatermarkTracker(Generic[Node]):
         self._programs: dict[int, list[Line]] = {}
         self._settle(range(len(order)))
 
-    def __getitem__(self, node: Node) -> int:
+    def __getitem__(self, node: _Node) -> int:
         return self._marks[self._at[node]]
 
-    def __contains__(self, node: Node) -> bool:
+    def __contains__(self, node: _Node) -> bool:
         return node in self._at
 
-    def get(self, node: Node, default: int) -> int:
+    def get(self, node: _Node, default: int) -> int:
         index = self._at.get(node)
         return default if index is None else self._marks[index]
 
-    def incoming(self, node: Node) -> int:
+    def incoming(self, node: _Node) -> int:
         """The least watermark of what a view reads; of a source, its own."""
         index = self._at[node]
         return min((self._marks[parent] for parent in self._parents[index]), default=self._marks[index])
 
-    def update(self, node: Node, mark: int) -> dict[Node, int]:
+    def update(self, node: _Node, mark: int) -> dict[_Node, int]:
         """Let a relation stand at `mark`; what has moved and where to, parents before children."""
         start = self._at[node]
         marks = self._marks

@@ -6,7 +6,7 @@ change, `render` and `groups` write the SQL of it. Nothing here reads a clock, a
 """
 
 from stepwell.plan.assignment import check_assignment
-from stepwell.plan.compaction import SETTLED_ROWS, Fold, Merge, choose_fold, choose_merge
+from stepwell.plan.compaction import SETTLED_ROWS, FileMerge, Fold, choose_fold, choose_merge
 from stepwell.plan.content import Content, changes_between, content_at, needs_consolidation
 from stepwell.plan.publication import Publication, plan_publication
 from stepwell.plan.retention import oldest_kept, removable
@@ -14,8 +14,8 @@ from stepwell.plan.retention import oldest_kept, removable
 __all__ = [
     "SETTLED_ROWS",
     "Content",
+    "FileMerge",
     "Fold",
-    "Merge",
     "Publication",
     "changes_between",
     "check_assignment",

@@ -30,7 +30,7 @@ FOLD_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class FileMerge:
     """Put these files together into one."""
 
     store: Store
@@ -58,7 +58,7 @@ def tier(file: DataFile) -> int:
     return level
 
 
-def choose_merge(files: Iterable[DataFile], epoch: Epoch, chunk_width: int | None = None) -> Merge | None:
+def choose_merge(files: Iterable[DataFile], epoch: Epoch, chunk_width: int | None = None) -> FileMerge | None:
     """The next merge of one relation's files that are content at `epoch` and stay so, smallest first.
 
     Files that lie within one chunk are merged with their like only: a large merge is written a file a chunk, and must
@@ -72,7 +72,7 @@ def choose_merge(files: Iterable[DataFile], epoch: Epoch, chunk_width: int | Non
         members.sort(key=lambda file: (file.from_epoch, file.id))
         chosen = members if store == Store.ROWS else _few(members)
         if len(chosen) >= _FAN_IN[store]:
-            return Merge(store, tuple(chosen))
+            return FileMerge(store, tuple(chosen))
     return None
 
 

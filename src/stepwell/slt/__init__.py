@@ -4,6 +4,6 @@
 """
 
 from stepwell.slt.records import parse_file
-from stepwell.slt.runner import Outcome, run_file
+from stepwell.slt.runner import FileOutcome, run_file
 
-__all__ = ["Outcome", "parse_file", "run_file"]
+__all__ = ["FileOutcome", "parse_file", "run_file"]

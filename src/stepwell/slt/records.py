@@ -48,7 +48,7 @@ class Conditions:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class StatementRecord:
     """`statement ok`, `statement error [pattern]` or `statement count n`."""
 
     where: Where
@@ -60,7 +60,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class QueryRecord:
     """`query types [sort mode]` with the rows expected; `lines` is where they stand in the file, [first, last)."""
 
     where: Where
@@ -74,7 +74,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class ChangesRecord:
     """`changes relation` with what its last epoch did: a header of columns, then rows with their `_diff`."""
 
     where: Where
@@ -85,7 +85,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
+class ControlRecord:
     """`control sortmode …`, `control substitution on|off`, `sleep …`, `let name = value`, `halt`."""
 
     where: Where
@@ -94,7 +94,7 @@ class Control:
     value: str
 
 
-Record = Statement | Query | Changes | Control
+Record = StatementRecord | QueryRecord | ChangesRecord | ControlRecord
 
 _SORTS = ("nosort", "rowsort", "valuesort")
 _IGNORED = {"subtest", "hash-threshold", "system", "connection"}
@@ -144,7 +144,7 @@ class _Reader:
             case "changes":
                 first = self._at
                 rows = self._until_blank()
-                yield Changes(where, conditions, self._word(words, 1, where), rows, (first, first + len(rows)))
+                yield ChangesRecord(where, conditions, self._word(words, 1, where), rows, (first, first + len(rows)))
             case "include":
                 pattern = self._word(words, 1, where)
                 found = sorted(self._path.parent.glob(pattern))
@@ -161,27 +161,27 @@ class _Reader:
                     raise ScenarioError(f'{where}: control "{what}" is unknown')
                 if what == "sortmode" and value not in _SORTS:
                     raise ScenarioError(f'{where}: sort mode "{value}" is none of {", ".join(_SORTS)}')
-                yield Control(where, conditions, what, value)
+                yield ControlRecord(where, conditions, what, value)
             case word if word in _IGNORED:
                 if word == "system":
                     self._until_blank()
             case word:
                 raise ScenarioError(f'{where}: "{word}" begins no record')
 
-    def _statement(self, words: list[str], line: str, where: Where, conditions: Conditions) -> Statement:
+    def _statement(self, words: list[str], line: str, where: Where, conditions: Conditions) -> StatementRecord:
         kind = self._word(words, 1, where)
         retry = _retry(line)
         sql, expected, _ = self._body(where)
         if kind == "ok":
-            return Statement(where, conditions, sql, retry=retry)
+            return StatementRecord(where, conditions, sql, retry=retry)
         if kind == "count":
             number = self._word(words, 2, where)
             if not number.isdigit():
                 raise ScenarioError(f'{where}: "{number}" is no count')
-            return Statement(where, conditions, sql, count=int(number), retry=retry)
+            return StatementRecord(where, conditions, sql, count=int(number), retry=retry)
         if kind == "error":
             pattern = line.split("error", 1)[1].strip() or ".*".join(re.escape(each.strip()) for each in expected)
-            return Statement(where, conditions, sql, error=pattern, retry=retry)
+            return StatementRecord(where, conditions, sql, error=pattern, retry=retry)
         raise ScenarioError(f'{where}: a statement is ok, error or count, not "{kind}"')
 
     def _query(self, words: list[str], line: str, where: Where, conditions: Conditions) -> Record:
@@ -189,9 +189,9 @@ class _Reader:
         sql, expected, lines = self._body(where)
         if kind == "error":
             pattern = line.split("error", 1)[1].strip() or ".*".join(re.escape(each.strip()) for each in expected)
-            return Statement(where, conditions, sql, error=pattern)
+            return StatementRecord(where, conditions, sql, error=pattern)
         sort = words[2] if len(words) > 2 and words[2] in _SORTS else None
-        return Query(where, conditions, sql, kind, sort, expected, lines, _retry(line))
+        return QueryRecord(where, conditions, sql, kind, sort, expected, lines, _retry(line))
 
     def _body(self, where: Where) -> tuple[str, tuple[str, ...], tuple[int, int]]:
         """The SQL up to a blank line or `----`, and the lines expected after that."""

@@ -14,45 +14,45 @@ from stepwell.engine import translated
 from stepwell.model.durations import parse_duration
 from stepwell.model.errors import StepwellError, StepwellWarning
 from stepwell.model.rows import Rows
-from stepwell.slt.records import Changes, Control, Query, Record, Statement, parse_file
+from stepwell.slt.records import ChangesRecord, ControlRecord, QueryRecord, Record, StatementRecord, parse_file
 from stepwell.slt.values import to_text
 
 
 @dataclass
-class Outcome:
+class FileOutcome:
     """What became of a file: how many records ran, a line for each that failed, and what --rewrite would write."""
 
     path: Path
     ran: int = 0
     skipped: int = 0
     failures: list[str] = field(default_factory=list)
-    rewrites: list[tuple[Query | Changes, list[str]]] = field(default_factory=list)
+    rewrites: list[tuple[QueryRecord | ChangesRecord, list[str]]] = field(default_factory=list)
 
 
-def run_file(path: Path, database: Database, *, labels: frozenset[str] = frozenset({"stepwell"})) -> Outcome:
+def run_file(path: Path, database: Database, *, labels: frozenset[str] = frozenset({"stepwell"})) -> FileOutcome:
     """Play a file to its end, whatever fails on the way; a file that makes no sense raises."""
-    outcome = Outcome(path)
+    outcome = FileOutcome(path)
     player = _Player(database)
     for record in parse_file(path):
         if not record.conditions.hold(labels):
             outcome.skipped += 1
             continue
-        if isinstance(record, Control) and record.what == "halt":
+        if isinstance(record, ControlRecord) and record.what == "halt":
             break
-        outcome.ran += not isinstance(record, Control)
+        outcome.ran += not isinstance(record, ControlRecord)
         with warnings.catch_warnings():  # a view that fails shows in what it is asked for
             warnings.simplefilter("ignore", StepwellWarning)
             problem = player.play(record)
         if problem is not None:
             outcome.failures.append(f"{record.where}: {problem}")
-        if isinstance(record, Query | Changes) and player.shown is not None:
+        if isinstance(record, QueryRecord | ChangesRecord) and player.shown is not None:
             outcome.rewrites.append((record, player.shown))
     return outcome
 
 
-def rewrite(outcome: Outcome) -> None:
+def rewrite(outcome: FileOutcome) -> None:
     """Put what came out in the place of what was expected, in the files the records stand in."""
-    by_file: dict[Path, list[tuple[Query | Changes, list[str]]]] = {}
+    by_file: dict[Path, list[tuple[QueryRecord | ChangesRecord, list[str]]]] = {}
     for record, shown in outcome.rewrites:
         by_file.setdefault(record.where.file, []).append((record, shown))
     for path, records in by_file.items():
@@ -77,20 +77,20 @@ class _Player:
         """What is wrong, or None."""
         self.shown = None
         match record:
-            case Control():
+            case ControlRecord():
                 self._control(record)
                 return None
-            case Changes():
+            case ChangesRecord():
                 return self._changes(record)
         tries = record.retry.times
         while True:
-            problem = self._statement(record) if isinstance(record, Statement) else self._query(record)
+            problem = self._statement(record) if isinstance(record, StatementRecord) else self._query(record)
             if problem is None or tries <= 0:
                 return problem
             tries -= 1
             time.sleep(record.retry.seconds)
 
-    def _control(self, record: Control) -> None:
+    def _control(self, record: ControlRecord) -> None:
         match record.what:
             case "sortmode":
                 self._sort = record.value
@@ -107,7 +107,7 @@ class _Player:
             text = re.sub(rf"\$(?:{name}\b|\{{{name}\}})", value.replace("\\", r"\\"), text)
         return text
 
-    def _statement(self, record: Statement) -> str | None:
+    def _statement(self, record: StatementRecord) -> str | None:
         try:
             result = self._database.sql(self._text(record.sql))
             with translated():
@@ -125,7 +125,7 @@ class _Player:
             return f"touched {touched} rows instead of {record.count}"
         return None
 
-    def _query(self, record: Query) -> str | None:
+    def _query(self, record: QueryRecord) -> str | None:
         try:
             result = self._database.sql(self._text(record.sql))
             with translated():
@@ -146,7 +146,7 @@ class _Player:
         self.shown = lines
         return _difference(lines, expected)
 
-    def _changes(self, record: Changes) -> str | None:
+    def _changes(self, record: ChangesRecord) -> str | None:
         header = [name.strip() for name in (record.expected or ("",))[0].split("|")]
         try:
             epoch = self._database.epoch

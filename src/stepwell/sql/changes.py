@@ -18,7 +18,7 @@ from stepwell.sql.statements import (
     Truncate,
     Update,
 )
-from stepwell.sql.tokens import Kind
+from stepwell.sql.tokens import TokenKind
 
 
 def parse_insert(cursor: Cursor) -> Insert:
@@ -147,6 +147,6 @@ def _alias(cursor: Cursor, *until: str) -> str | None:
     if cursor.accept("AS"):
         return cursor.identifier("an alias")[0]
     token = cursor.token
-    if token is not None and token.kind in (Kind.WORD, Kind.NAME) and not token.says(*until):
+    if token is not None and token.kind in (TokenKind.WORD, TokenKind.NAME) and not token.says(*until):
         return cursor.identifier("an alias")[0]
     return None

@@ -9,7 +9,7 @@ from stepwell.model.errors import InvalidSettingError, nearest
 from stepwell.model.loads import Format, LoadOptions, OnError
 from stepwell.sql.cursor import Cursor
 from stepwell.sql.statements import Copy, Slice
-from stepwell.sql.tokens import Kind
+from stepwell.sql.tokens import TokenKind
 
 _OPTIONS = {field.name: field.default for field in dataclasses.fields(LoadOptions)}
 _SWITCHES = {"TRUE": True, "ON": True, "1": True, "FALSE": False, "OFF": False, "0": False}
@@ -60,7 +60,7 @@ def _option(cursor: Cursor) -> tuple[str, Any]:
         if token.text.lower() not in known:
             raise InvalidSettingError(f"{name} is {' or '.join(known)}", place=place, hint=nearest(token.text, known))
         return name, kinds[name](token.text.lower())
-    if token.kind != Kind.STRING:
+    if token.kind != TokenKind.STRING:
         raise InvalidSettingError(f"{name} takes a string in quotes", place=place)
     if name in ("delimiter", "quote") and len(token.text) != 1:
         raise InvalidSettingError(f"{name} is one character", place=place)
@@ -71,7 +71,7 @@ def _option(cursor: Cursor) -> tuple[str, Any]:
 
 def _string(cursor: Cursor, what: str) -> str:
     token = cursor.token
-    if token is None or token.kind != Kind.STRING:
+    if token is None or token.kind != TokenKind.STRING:
         raise cursor.unexpected(what)
     cursor.index += 1
     return token.text

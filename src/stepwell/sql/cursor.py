@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepwell.model.errors import Place, SqlSyntaxError
 from stepwell.sql.statements import Name, Slice
-from stepwell.sql.tokens import Kind, Token
+from stepwell.sql.tokens import Token, TokenKind
 
 
 class Cursor:
@@ -69,7 +69,7 @@ class Cursor:
     def identifier(self, what: str) -> tuple[str, Slice]:
         """A name of one part."""
         token = self.token
-        if token is None or token.kind not in (Kind.WORD, Kind.NAME):
+        if token is None or token.kind not in (TokenKind.WORD, TokenKind.NAME):
             raise self.unexpected(what)
         self.index += 1
         return token.text, Slice(self.source, token.start, token.end)

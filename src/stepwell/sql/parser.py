@@ -33,7 +33,7 @@ from stepwell.sql.statements import (
     Vacuum,
     Verify,
 )
-from stepwell.sql.tokens import Kind, Token, tokenize
+from stepwell.sql.tokens import Token, TokenKind, tokenize
 
 
 def parse(text: str, dialect: Dialect = Dialect.SPARK) -> list[Statement]:
@@ -59,7 +59,7 @@ def _parse_statement(text: str, tokens: list[Token]) -> Statement:
     first = tokens[0]
     if first.says("SELECT", "WITH", "VALUES", "FROM", "("):
         return Statement(Query(place), place)
-    word = first.text.upper() if first.kind == Kind.WORD else ""
+    word = first.text.upper() if first.kind == TokenKind.WORD else ""
     if word not in _STATEMENTS:
         raise SqlSyntaxError(
             f'"{text[first.start : first.end]}" does not begin a statement',

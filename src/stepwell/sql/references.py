@@ -17,7 +17,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 from stepwell.model.errors import Place, SqlSyntaxError
 from stepwell.sql.statements import Name, Slice
 from stepwell.sql.structure import structure_of
-from stepwell.sql.tokens import Kind, tokenize
+from stepwell.sql.tokens import TokenKind, tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def forbidden_function(text: Slice) -> Slice | None:
     for index, token in enumerate(tokens):
         name = token.text.lower()
         called = index + 1 < len(tokens) and tokens[index + 1].says("(")
-        if token.kind != Kind.WORD or name not in _FORBIDDEN or not (called or name in _WITHOUT_PARENTHESES):
+        if token.kind != TokenKind.WORD or name not in _FORBIDDEN or not (called or name in _WITHOUT_PARENTHESES):
             continue
         if name == "unix_timestamp" and not (index + 2 < len(tokens) and tokens[index + 2].says(")")):
             continue
@@ -173,7 +173,7 @@ def called_functions(text: Slice) -> set[str]:
     """The names, in small letters, that a query calls as functions."""
     tokens = tokenize(text.source[: text.end], text.start)
     pairs = itertools.pairwise(tokens)
-    return {token.text.lower() for token, after in pairs if token.kind == Kind.WORD and after.says("(")}
+    return {token.text.lower() for token, after in pairs if token.kind == TokenKind.WORD and after.says("(")}
 
 
 def _is_cte(table: exp.Table, name: str) -> bool:

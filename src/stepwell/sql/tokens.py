@@ -19,7 +19,7 @@ from sqlglot.tokenizer_core import TokenType
 from stepwell.model.errors import Place, SqlSyntaxError
 
 
-class Kind(StrEnum):
+class TokenKind(StrEnum):
     """What a token is."""
 
     WORD = "word"
@@ -33,14 +33,14 @@ class Kind(StrEnum):
 class Token:
     """A token; [start, end) is its place in the text. A NAME was quoted; a WORD may be a keyword or a name."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     start: int
     end: int
 
     def says(self, *words: str) -> bool:
         """Whether this is one of these keywords or symbols."""
-        return self.kind in (Kind.WORD, Kind.SYMBOL) and self.text.upper() in words
+        return self.kind in (TokenKind.WORD, TokenKind.SYMBOL) and self.text.upper() in words
 
 
 SWALLOWING = {TokenType.COMMAND, TokenType.EXECUTE, TokenType.FETCH, TokenType.SHOW, TokenType.RENAME}
@@ -78,14 +78,14 @@ def _is_swallowed(text: str, token: SqlglotToken, start: int) -> bool:
 
 def _split(type_: TokenType, value: str, text: str, start: int, end: int) -> Iterator[Token]:
     if type_ == TokenType.IDENTIFIER:
-        yield Token(Kind.NAME, value, start, end)
+        yield Token(TokenKind.NAME, value, start, end)
     elif text[start] in "'\"" or type_ in (TokenType.STRING, TokenType.RAW_STRING, TokenType.NATIONAL_STRING):
-        yield Token(Kind.STRING, value, start, end)
+        yield Token(TokenKind.STRING, value, start, end)
     elif text[start].isdigit() or (text[start] == "." and end - start > 1):
-        yield Token(Kind.NUMBER, text[start:end], start, end)
+        yield Token(TokenKind.NUMBER, text[start:end], start, end)
     else:
         for match in re.finditer(r"\w+|[^\w\s]+", text[start:end]):
-            kind = Kind.WORD if match.group()[0].isalnum() or match.group()[0] == "_" else Kind.SYMBOL
+            kind = TokenKind.WORD if match.group()[0].isalnum() or match.group()[0] == "_" else TokenKind.SYMBOL
             yield Token(kind, match.group(), start + match.start(), start + match.end())
 
 

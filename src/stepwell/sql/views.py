@@ -10,7 +10,7 @@ from stepwell.model.views import EmitMode, RefreshPolicy, ViewOptions
 from stepwell.sql.cursor import Cursor
 from stepwell.sql.statements import AlterView, CreateView, DropRelations, EmitClause, Slice, ViewAction
 from stepwell.sql.tables import duration_at, parse_width
-from stepwell.sql.tokens import Kind
+from stepwell.sql.tokens import TokenKind
 
 _OPTIONS = ("refresh_policy", "priority", "time_column")
 
@@ -50,7 +50,7 @@ def _parse_query(cursor: Cursor) -> tuple[Slice, EmitClause]:
             continue
         emits = token.says("EMIT") and follows.says("ON", "AFTER", "PERIODICALLY")
         before = cursor.tokens[index - 1]
-        if emits or (token.says("ALLOW") and follows.kind == Kind.WORD and not before.says("AS", ".", ",")):
+        if emits or (token.says("ALLOW") and follows.kind == TokenKind.WORD and not before.says("AS", ".", ",")):
             end = index
             break
     query = Slice(cursor.source, cursor.tokens[start].start, cursor.tokens[end - 1].end)
@@ -181,7 +181,7 @@ def _parse_priority(cursor: Cursor) -> int:
 
 def _parse_policy(cursor: Cursor) -> RefreshPolicy:
     value = cursor.next("a value")
-    text = value.text.lower() if value.kind in (Kind.STRING, Kind.WORD, Kind.NAME) else ""
+    text = value.text.lower() if value.kind in (TokenKind.STRING, TokenKind.WORD, TokenKind.NAME) else ""
     if text not in {each.value for each in RefreshPolicy}:
         raise InvalidDefinitionError(
             f'"{value.text}" is not a refresh policy',

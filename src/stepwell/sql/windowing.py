@@ -20,7 +20,7 @@ from stepwell.model.durations import format_duration, parse_duration
 from stepwell.model.errors import InvalidDefinitionError, InvalidSettingError, SqlSyntaxError, StepwellError
 from stepwell.model.watermarks import moment_of
 from stepwell.sql.statements import Slice
-from stepwell.sql.tokens import Kind, Token, tokenize
+from stepwell.sql.tokens import Token, TokenKind, tokenize
 
 _ARGUMENTS = {"tumble": 2, "hop": 3, "session": 2}
 _ENDS = ("start", "end")
@@ -62,7 +62,11 @@ def window_calls(text: Slice) -> dict[Slice, str]:
     tokens = tokenize(text.source[: text.end], text.start)
     for index, call in _calls(text, tokens):
         found.update(_time_bucket(call) if call.name.text.lower() == "time_bucket" else _window(call))
-        if call.name.text.lower() == "tumble" and len(call.arguments) == 2 and call.arguments[1][0].kind == Kind.NUMBER:
+        if (
+            call.name.text.lower() == "tumble"
+            and len(call.arguments) == 2
+            and call.arguments[1][0].kind == TokenKind.NUMBER
+        ):
             found.update(_without_nulls(call, tokens[:index]))
     return found
 
@@ -70,7 +74,7 @@ def window_calls(text: Slice) -> dict[Slice, str]:
 def _calls(text: Slice, tokens: Sequence[Token]) -> Iterator[tuple[int, _Call]]:
     for index, token in enumerate(tokens[:-1]):
         kind = token.text.lower().rpartition("_")[0] if token.text.lower().endswith(_ENDS) else token.text.lower()
-        if token.kind != Kind.WORD or not tokens[index + 1].says("(") or (index and tokens[index - 1].says(".")):
+        if token.kind != TokenKind.WORD or not tokens[index + 1].says("(") or (index and tokens[index - 1].says(".")):
             continue
         if kind in _ARGUMENTS or token.text.lower() == "time_bucket":
             call = _read(text.source, token, tokens[index + 1 :])
@@ -102,7 +106,7 @@ def _window(call: _Call) -> dict[Slice, str]:
     if len(call.arguments) != wanted:
         what = {"tumble": "a time and a width", "hop": "a time, a slide and a size", "session": "a time and a gap"}
         raise call.wrong(f"{call.name.text} takes {what[kind]}", "Write TUMBLE(ts, INTERVAL '1 minute').")
-    if kind == "tumble" and call.arguments[1][0].kind == Kind.NUMBER:
+    if kind == "tumble" and call.arguments[1][0].kind == TokenKind.NUMBER:
         return {call.slice: _of_numbers(call, end)}
     function = "session_window" if kind == "session" else "window"
     found = {Slice(call.source, call.name.start, call.name.end): function}
@@ -180,7 +184,7 @@ def _instant(call: _Call, index: int) -> int:
 
 def _length(call: _Call, index: int) -> int:
     tokens, where = call.arguments[index], call.argument(index)
-    if not tokens[0].says("INTERVAL") or len(tokens) > 3 or (len(tokens) == 3 and tokens[2].kind != Kind.WORD):
+    if not tokens[0].says("INTERVAL") or len(tokens) > 3 or (len(tokens) == 3 and tokens[2].kind != TokenKind.WORD):
         raise InvalidDefinitionError(
             "the width of a window must be a constant", place=where.place, hint="Write it as INTERVAL '1 minute'."
         )
@@ -232,18 +236,18 @@ def _time_bucket(call: _Call) -> dict[Slice, str]:
             "Write time_bucket(INTERVAL '5 minutes', ts).",
         )
     time = call.argument(1).text
-    if call.arguments[0][0].kind == Kind.NUMBER:
+    if call.arguments[0][0].kind == TokenKind.NUMBER:
         return {call.slice: _bucket_of_numbers(call, time)}
     more = call.arguments[2] if len(call.arguments) == 3 else ()
     shifted, back = time, "{0}"
-    if more and more[0].kind == Kind.STRING:
+    if more and more[0].kind == TokenKind.STRING:
         zone = call.argument(2).text
         shifted = f"from_utc_timestamp(CAST({time} AS TIMESTAMP), {zone})"
         back = f"to_utc_timestamp(CAST({{0}} AS TIMESTAMP), {zone})"
     origin = MONDAY
     if more and more[0].says("INTERVAL"):
         origin += _length(call, 2)
-    elif more and more[0].kind != Kind.STRING:
+    elif more and more[0].kind != TokenKind.STRING:
         origin = _instant(call, 2)
     months = _months(call)
     if months:

@@ -9,7 +9,7 @@ from stepwell.storage.delta import DeltaLogs, log_state
 from stepwell.storage.memory import small_frame
 from stepwell.storage.outside import csv_fields, find_files, json_fields, parquet_schema
 from stepwell.storage.parquet import (
-    Reach,
+    TimeReach,
     column_range,
     concatenate,
     inspect,
@@ -25,7 +25,7 @@ from stepwell.storage.warehouse import Warehouse, write_failed
 __all__ = [
     "DeltaLogs",
     "Narrowing",
-    "Reach",
+    "TimeReach",
     "Warehouse",
     "column_range",
     "concatenate",

@@ -198,7 +198,7 @@ def _column_range(warehouse: Warehouse, file: DataFile, column: str) -> tuple[An
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class TimeReach:
     """The least and the greatest moment of a time column, None where there is none, and how many rows have none."""
 
     low: int | None
@@ -206,18 +206,18 @@ class Reach:
     nulls: int
 
 
-def time_reach(warehouse: Warehouse, relation: Relation, files: Iterable[DataFile], column: str) -> Reach:
+def time_reach(warehouse: Warehouse, relation: Relation, files: Iterable[DataFile], column: str) -> TimeReach:
     """How far the event time of some files reaches, by their footers."""
     reaches = [_time_reach(warehouse, file, column) for file in files]
     scale = _DAY if relation.column(column).type == DATE else 1
     lows = [each.low for each in reaches if each.low is not None]
     highs = [each.high for each in reaches if each.high is not None]
     nulls = sum(each.nulls for each in reaches)
-    return Reach(min(lows) * scale if lows else None, max(highs) * scale if highs else None, nulls)
+    return TimeReach(min(lows) * scale if lows else None, max(highs) * scale if highs else None, nulls)
 
 
 @lru_cache(maxsize=4096)
-def _time_reach(warehouse: Warehouse, file: DataFile, column: str) -> Reach:
+def _time_reach(warehouse: Warehouse, file: DataFile, column: str) -> TimeReach:
     """How far a column of a file reaches, in its own unit. Files never change, so once read is read for good."""
     with warehouse.open_input(warehouse.path(file.relation, file.store, file.path)) as source:
         footer = pq.read_metadata(source)
@@ -227,4 +227,4 @@ def _time_reach(warehouse: Warehouse, file: DataFile, column: str) -> Reach:
     lows = [each.min_raw for each in known if each.has_min_max]
     highs = [each.max_raw for each in known if each.has_min_max]
     nulls = sum(each.null_count or 0 for each in known)
-    return Reach(min(lows, default=None), max(highs, default=None), nulls)
+    return TimeReach(min(lows, default=None), max(highs, default=None), nulls)

@@ -4,7 +4,7 @@
 a clock or Spark: whoever has the content hands it over, and writes the text wherever it should go.
 """
 
-from stepwell.web.content import Bar, Epoch, Level, Node, Report
+from stepwell.web.facts import Bar, Level, Report, ReportEpoch, ReportNode
 from stepwell.web.report import render_report
 
-__all__ = ["Bar", "Epoch", "Level", "Node", "Report", "render_report"]
+__all__ = ["Bar", "Level", "Report", "ReportEpoch", "ReportNode", "render_report"]

@@ -13,7 +13,7 @@ from html import escape
 from itertools import accumulate
 from unicodedata import east_asian_width
 
-from stepwell.web.content import Node
+from stepwell.web.facts import ReportNode
 from stepwell.web.layout import Route, lay_out
 
 _WIDTH, _HEIGHT, _MARGIN, _PADDING = 236, 94, 8, 14
@@ -41,7 +41,7 @@ _ACROSS = _Direction("across", _WIDTH, _HEIGHT, 48, 20, lambda along, across: (a
 _DOWN = _Direction("down", _HEIGHT, _WIDTH, 40, 18, lambda along, across: (across, along))
 
 
-def draw_graph(nodes: Sequence[Node]) -> str:
+def draw_graph(nodes: Sequence[ReportNode]) -> str:
     """Tables on the left and every view right of all that it reads; on narrow screens from top to bottom instead."""
     across, width = _draw(nodes, _ACROSS)
     down, _ = _draw(nodes, _DOWN)
@@ -49,7 +49,7 @@ def draw_graph(nodes: Sequence[Node]) -> str:
     return f"<style>@container (min-width: {width * _SMALLEST:g}px) {{ {rule} }}</style>\n{across}\n{down}"
 
 
-def _draw(nodes: Sequence[Node], direction: _Direction) -> tuple[str, float]:
+def _draw(nodes: Sequence[ReportNode], direction: _Direction) -> tuple[str, float]:
     """The drawing, and how wide it is."""
     layout = lay_out(nodes, direction.breadth, direction.gap_across)
     number = {node.name: index for index, node in enumerate(nodes)}
@@ -95,7 +95,7 @@ def _pair(direction: _Direction, along: float, across: float) -> str:
     return f"{x:.1f},{y:.1f}"
 
 
-def _box(index: int, node: Node, x: float, y: float) -> list[str]:
+def _box(index: int, node: ReportNode, x: float, y: float) -> list[str]:
     left, right = x + _PADDING + 2, x + _WIDTH - _PADDING
     rows = "" if node.rows is None else f"{node.rows:,} {'row' if node.rows == 1 else 'rows'}"
     lines = [

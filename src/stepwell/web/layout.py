@@ -11,7 +11,7 @@ from graphlib import TopologicalSorter
 from itertools import pairwise
 from statistics import fmean
 
-from stepwell.web.content import Node
+from stepwell.web.facts import ReportNode
 
 _SWEEPS = 8
 
@@ -55,7 +55,7 @@ class Layout:
     extent: float
 
 
-def lay_out(nodes: Sequence[Node], breadth: float, gap: float) -> Layout:
+def lay_out(nodes: Sequence[ReportNode], breadth: float, gap: float) -> Layout:
     """Every relation one layer after the last of its parents; boxes `breadth` wide lie `gap` or more apart.
 
     Parents that are not among the nodes are left out. Raises graphlib.CycleError, a ValueError, for a cycle.

@@ -14,8 +14,8 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from stepwell.web.content import Bar, Epoch, Level, Node, Report
 from stepwell.web.drawing import draw_graph
+from stepwell.web.facts import Bar, Level, Report, ReportEpoch, ReportNode
 from stepwell.web.vendor import LIGHTWEIGHT_CHARTS, read_vendored
 
 
@@ -133,7 +133,7 @@ def _chart() -> str:
 </section>"""
 
 
-def _graph(nodes: Sequence[Node]) -> str:
+def _graph(nodes: Sequence[ReportNode]) -> str:
     rows = "\n".join(
         f'<tr><th scope="row">{escape(node.name)}</th>'
         + "".join(f"<td>{escape(text)}</td>" for text in (node.kind, node.state or "–", node.time_column or "–"))
@@ -168,7 +168,7 @@ def _graph(nodes: Sequence[Node]) -> str:
 </section>"""
 
 
-def _epochs(epochs: Sequence[Epoch]) -> str:
+def _epochs(epochs: Sequence[ReportEpoch]) -> str:
     most_rows = max(max(epoch.inserted, epoch.retracted) for epoch in epochs)
     most_time = max(epoch.milliseconds for epoch in epochs)
     rows = "\n".join(

@@ -12,7 +12,7 @@ from stepwell.engine.read.lineage import paths
 from stepwell.engine.read.queries import plain_name
 from stepwell.engine.read.system import SYSTEM_NAMESPACE, SYSTEM_TABLES, read_system_table
 from stepwell.engine.runtime import Runtime
-from stepwell.graph import Node
+from stepwell.graph import DrawnRelation
 from stepwell.model.create_statement import create_statement
 from stepwell.model.epochs import Epoch
 from stepwell.model.errors import ReadOnlyError, StepwellError
@@ -115,7 +115,7 @@ def differences(view: Relation, verdict: Verdict) -> list[str]:
     ]
 
 
-def graph_nodes(runtime: Runtime) -> list[Node]:
+def graph_nodes(runtime: Runtime) -> list[DrawnRelation]:
     """The relations that users made, parents before children, to be drawn."""
     known = load(runtime)
     with runtime.catalog.read() as tx:
@@ -125,7 +125,7 @@ def graph_nodes(runtime: Runtime) -> list[Node]:
         relation = known.by_id[id_]
         state = f", {records[id_].state.value}" if id_ in records else ""
         parents = tuple(known.name(parent) for parent in known.graph.parents(id_))
-        nodes.append(Node(relation.name, f"{relation.kind.value}{state}", parents))
+        nodes.append(DrawnRelation(relation.name, f"{relation.kind.value}{state}", parents))
     return nodes
 
 

@@ -15,7 +15,7 @@ from stepwell.model.failpoints import failpoint
 from stepwell.model.files import DataFile, NewFile, Store
 from stepwell.model.relations import Relation
 from stepwell.model.views import RelationId
-from stepwell.plan import SETTLED_ROWS, Content, Fold, Merge, choose_fold, choose_merge
+from stepwell.plan import SETTLED_ROWS, Content, FileMerge, Fold, choose_fold, choose_merge
 from stepwell.storage import concatenate, scan_content, scan_files, write_batch
 
 CONCATENATE_ROWS = 65_536
@@ -69,7 +69,7 @@ def needs_spark(runtime: Runtime, id_: RelationId) -> bool:
     return choose_fold(known, epoch) is not None or choose_merge(known, epoch, _width(relation)) is not None
 
 
-def _is_small(merge: Merge) -> bool:
+def _is_small(merge: FileMerge) -> bool:
     """Whether the driver can put these files together; changes are always few enough, and their order is no matter."""
     return merge.store == Store.CHANGES or merge.rows <= CONCATENATE_ROWS
 
@@ -85,7 +85,7 @@ def _width(relation: Relation) -> int | None:
     return relation.chunking.width if relation.chunking else None
 
 
-def _merge(runtime: Runtime, relation: Relation, merge: Merge) -> bool:
+def _merge(runtime: Runtime, relation: Relation, merge: FileMerge) -> bool:
     if _is_small(merge):
         outputs = [concatenate(runtime.warehouse, relation, merge.inputs, merge.store, f"{runtime.attempt()}.parquet")]
     else:
@@ -122,7 +122,7 @@ def _write(runtime: Runtime, relation: Relation, frame: DataFrame, size: int) ->
     return [write_batch(runtime.warehouse, relation, Store.ROWS, f"{runtime.attempt()}.parquet", batch)]
 
 
-def _supersede(runtime: Runtime, relation: Relation, merge: Merge, outputs: list[NewFile]) -> bool:
+def _supersede(runtime: Runtime, relation: Relation, merge: FileMerge, outputs: list[NewFile]) -> bool:
     failpoint("merge.written")
     try:
         with runtime.catalog.write() as tx:

@@ -15,8 +15,8 @@ from stepwell.model.types import literal, quote
 from stepwell.plan import Content
 from stepwell.storage import Narrowing, Warehouse, column_range
 
-Value = int | str | datetime.date
-Ranges = tuple[tuple[Value, Value], ...]
+KeyValue = int | str | datetime.date
+Ranges = tuple[tuple[KeyValue, KeyValue], ...]
 """From the least to the greatest value of each, both included."""
 
 FEW = 4
@@ -93,7 +93,7 @@ def united(ranges: Sequence[Ranges | None]) -> Ranges | None:
     return tuple(merged)
 
 
-def _share(wanted: tuple[Value, Value], there: tuple[Value, Value]) -> float:
+def _share(wanted: tuple[KeyValue, KeyValue], there: tuple[KeyValue, KeyValue]) -> float:
     """How much of a range is wanted, as far as that can be said."""
     match wanted, there:
         case (int(low), int(high)), (int(first), int(last)):

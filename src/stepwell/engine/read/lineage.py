@@ -11,25 +11,25 @@ from stepwell.plan.blocks import Block
 from stepwell.plan.decompose import Decomposer
 from stepwell.plan.lineage import origins
 
-Step = tuple[RelationId, str]
+ColumnOfRelation = tuple[RelationId, str]
 """A relation and one of its columns."""
 
 
-def parents_of_column(definitions: Definitions, relation: Relation, column: str) -> list[Step]:
+def parents_of_column(definitions: Definitions, relation: Relation, column: str) -> list[ColumnOfRelation]:
     """The columns that a view's column is made of, in the relations that the view reads."""
     if relation.definition.view is None:
         return []
     columns = {int(each.relation): each.columns for each in relation.view.inputs}
-    found: list[Step] = []
+    found: list[ColumnOfRelation] = []
     for number, name in origins(_block(definitions, relation), column, columns):
         parent = definitions.by_id[RelationId(number)]
         found.extend(parents_of_column(definitions, parent, name) if parent.is_hidden else [(parent.id, name)])
     return list(dict.fromkeys(found))
 
 
-def paths(definitions: Definitions, relation: Relation, column: str) -> Iterator[list[Step]]:
+def paths(definitions: Definitions, relation: Relation, column: str) -> Iterator[list[ColumnOfRelation]]:
     """Every way from a column down to the columns of tables; the column itself comes first."""
-    here: Step = (relation.id, column)
+    here: ColumnOfRelation = (relation.id, column)
     parents = parents_of_column(definitions, relation, column)
     if not parents:
         yield [here]

@@ -28,7 +28,7 @@ SYSTEM_NAMESPACE = "stepwell"
 
 _PLAIN_SELECT = re.compile(rf"SELECT\s+(\*|[\w\s,]+?)\s+FROM\s+{SYSTEM_NAMESPACE}\s*\.\s*(\w+)", re.IGNORECASE)
 
-Value = int | str | bool | datetime.datetime | None
+SystemValue = int | str | bool | datetime.datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class SystemTable:
     """A table of the catalog's own knowledge."""
 
     columns: tuple[Column, ...]
-    read: Callable[[Transaction, Runtime], list[tuple[Value, ...]]]
+    read: Callable[[Transaction, Runtime], list[tuple[SystemValue, ...]]]
 
 
-def read_system_table(runtime: Runtime, name: Name) -> tuple[SystemTable, list[tuple[Value, ...]]]:
+def read_system_table(runtime: Runtime, name: Name) -> tuple[SystemTable, list[tuple[SystemValue, ...]]]:
     """A system table and its rows now; no JVM is needed."""
     table = SYSTEM_TABLES.get(name.last.lower())
     if table is None:
@@ -75,9 +75,9 @@ def system_frame(runtime: Runtime, name: Name) -> DataFrame:
     return runtime.spark.session.createDataFrame(rows, spark_schema(table.columns))
 
 
-def _tables(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
+def _tables(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
     epoch = control.look(tx).readable_epoch
-    found: list[tuple[Value, ...]] = []
+    found: list[tuple[SystemValue, ...]] = []
     for relation in relations.get_all(tx):
         if relation.is_hidden or not relation.is_stored:
             continue
@@ -107,7 +107,7 @@ def _width(relation: Relation, chunking: Chunking) -> str:
     return str(chunking.width) if is_number else format_duration(chunking.width)
 
 
-def _epochs(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
+def _epochs(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
     return [
         (
             each.epoch,
@@ -121,9 +121,9 @@ def _epochs(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
     ]
 
 
-def _views(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
+def _views(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
     records = views.get_all(tx)
-    found: list[tuple[Value, ...]] = []
+    found: list[tuple[SystemValue, ...]] = []
     for relation in relations.get_all(tx):
         if relation.kind not in (RelationKind.MATERIALIZED, RelationKind.VIEW):
             continue
@@ -144,7 +144,7 @@ def _views(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
     return found
 
 
-def _dependencies(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
+def _dependencies(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
     known = {relation.id: relation for relation in relations.get_all(tx)}
     return [
         (each.name, known[parent].name, each.kind.value, known[parent].kind.value)
@@ -154,7 +154,7 @@ def _dependencies(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
     ]
 
 
-def _refreshes(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
+def _refreshes(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
     """What each epoch did to each view; the parts of a view's query that are kept apart count as the view's own."""
     known = {relation.id: relation for relation in relations.get_all(tx)}
     owners = {block: each.name for each in known.values() if each.definition.view for block in each.view.blocks}
@@ -181,7 +181,7 @@ def _refreshes(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
     ]
 
 
-def _lineage(tx: Transaction, runtime: Runtime) -> list[tuple[Value, ...]]:
+def _lineage(tx: Transaction, runtime: Runtime) -> list[tuple[SystemValue, ...]]:
     known = load_in(runtime, tx)
     return [
         (each.name, column.name, known.name(parent), name)
@@ -192,7 +192,7 @@ def _lineage(tx: Transaction, runtime: Runtime) -> list[tuple[Value, ...]]:
     ]
 
 
-def _loads(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
+def _loads(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
     names = {relation.id: relation.name for relation in relations.get_all(tx)}
     return [
         (
@@ -207,9 +207,9 @@ def _loads(tx: Transaction, _: Runtime) -> list[tuple[Value, ...]]:
     ]
 
 
-def _watermarks(tx: Transaction, runtime: Runtime) -> list[tuple[Value, ...]]:
+def _watermarks(tx: Transaction, runtime: Runtime) -> list[tuple[SystemValue, ...]]:
     known, records = load_in(runtime, tx), watermarks.get_all(tx)
-    found: list[tuple[Value, ...]] = []
+    found: list[tuple[SystemValue, ...]] = []
     for id_ in known.timed:
         relation = known.by_id[id_]
         if relation.is_hidden:
@@ -232,7 +232,7 @@ def _watermarks(tx: Transaction, runtime: Runtime) -> list[tuple[Value, ...]]:
     return found
 
 
-def _late_rows(tx: Transaction, runtime: Runtime) -> list[tuple[Value, ...]]:
+def _late_rows(tx: Transaction, runtime: Runtime) -> list[tuple[SystemValue, ...]]:
     known = load_in(runtime, tx).by_id
     owners = {block: each.name for each in known.values() if each.definition.view for block in each.view.blocks}
     return [

@@ -53,7 +53,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ReportNode:
     """A relation in the graph, how it fares, and the names of its parents; what it does not have is None."""
 
     name: str
@@ -68,7 +68,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Epoch:
+class ReportEpoch:
     """What one epoch did: rows that its writes brought and took away, and what bringing `views` views along cost."""
 
     number: int
@@ -89,8 +89,8 @@ class Report:
     warehouse: str
     epoch: int
     levels: tuple[Level, ...]
-    nodes: tuple[Node, ...]
-    epochs: tuple[Epoch, ...]
+    nodes: tuple[ReportNode, ...]
+    epochs: tuple[ReportEpoch, ...]
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
