@@ -47,12 +47,10 @@ from stepwell.algebra.nodes import (
     Limit,
     Node,
     Project,
-    Scan,
     SetOperation,
     Sort,
     Union,
     Unnest,
-    Values,
     Window,
     children_of,
     expressions_of,
@@ -208,16 +206,16 @@ class _Lowering:
         ]
         keys = [Item(column, own) for column, own in zip(node.columns, columns, strict=True)]
         groups = Aggregate(columns, (*keys, *totals), both)
-        left, right = counts
+        ours, theirs = counts
         if not node.keep_all:
-            rule = Call("GreaterThan", (right, number(0)), "BOOLEAN")
+            rule = Call("GreaterThan", (theirs, number(0)), "BOOLEAN")
             if node.kind == "EXCEPT":
-                rule = Call("EqualTo", (right, number(0)), "BOOLEAN")
-            there = Call("GreaterThan", (left, number(0)), "BOOLEAN")
+                rule = Call("EqualTo", (theirs, number(0)), "BOOLEAN")
+            there = Call("GreaterThan", (ours, number(0)), "BOOLEAN")
             return Project(passed(node.columns), Filter(and_all([there, rule]), groups))
-        times = Call("Subtract", (left, right), "BIGINT")
+        times = Call("Subtract", (ours, theirs), "BIGINT")
         if node.kind == "INTERSECT":
-            times = Call("Least", (left, right), "BIGINT", True, (("name", "least"),))
+            times = Call("Least", (ours, theirs), "BIGINT", True, (("name", "least"),))
         enough = Filter(Call("GreaterThan", (times, number(0)), "BOOLEAN"), groups)
         array = Call("Sequence", (number(1), times), "ARRAY<BIGINT>", True, (("name", "sequence"),))
         place, element = self._fresh.column("INT"), self._fresh.column("BIGINT")
@@ -225,7 +223,8 @@ class _Lowering:
 
     def _limit(self, node: Limit) -> Node:
         """The rows whose number in the order is in the range; rows that are equal in it go by their identity."""
-        child, order = node.child, ()
+        child = node.child
+        order: tuple[Order, ...] = ()
         hidden = node.output
         while isinstance(child, Project) and isinstance(child.child, Sort) and not order:
             # a sort column that is not shown: the order is below what is shown
@@ -274,7 +273,7 @@ class _Lowering:
         return Aggregate(tuple(dict.fromkeys(keys)), items, child)
 
     def _session(self, node: Aggregate, key: Column) -> Aggregate:
-        """Sessions: a row opens one if none before it reaches to it; one starts with the last row that has opened it."""
+        """Sessions: a row opens one if none before it reaches to it; it starts with the last one that has."""
         keys = tuple(each for each in node.keys if each != key)
         if any(isinstance(each, Column) and each.id in self._sessions for each in keys):
             raise UnknownPartError("two sessions in one GROUP BY")
@@ -297,14 +296,14 @@ class _Lowering:
         second = Project((*passed(first.output), Item(opens, begins)), first)
         session = WindowCall(AggregateCall("Max", (opens,), time), partition, order, upto, time)
         third = Window((Item(opened, session),), second)
-        last = AggregateCall("Max", (end,), time)
+        last = AggregateCall("Max", (end,), time, detail=(("session", True),))
         struct = Call(
             "CreateNamedStruct",
             (Literal("'start'", "STRING"), opened, Literal("'end'", "STRING"), last),
             key.type,
             nullable=False,
         )
-        values = {each: own for each, own in zip(keys, named, strict=True)}
+        values: dict[Expression, Expression] = dict(zip(keys, named, strict=True))
 
         def change(each: Expression) -> Expression | None:
             if isinstance(each, Call) and each.function == "GetStructField" and each.arguments[0] == key:
@@ -420,7 +419,7 @@ def _grouped(expression: Expression, key: Column, window: Expression, first: Col
 
 
 def substitute_expression(expression: Expression, old: Expression, new: Expression) -> Expression | None:
-    """The expression with a part of it replaced, whose inner form may be one number further in; None if it is not there."""
+    """The expression with a part of it replaced, an instant also where it stands as a number; None if it is nowhere."""
     seen = False
 
     def change(each: Expression) -> Expression | None:
@@ -488,6 +487,3 @@ def _split(text: str) -> list[str]:
             parts.append(text[since:index].strip())
             since = index + 1
     return [*parts, text[since:].strip()]
-
-
-__all__ = ["ORDERED", "Scan", "Values", "lowered"]

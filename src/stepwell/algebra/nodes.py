@@ -355,7 +355,7 @@ def passed(columns: tuple[Column, ...]) -> tuple[Item, ...]:
 
 
 def renamed(node: Node, fresh: Fresh) -> tuple[Project, dict[int, Expression]]:
-    """The same rows under new numbers, so that they can be joined with those of the old ones; and which became which."""
+    """The same rows under new numbers, so that they can be joined with the old ones; and which became which."""
     items = tuple(Item(fresh.like(each), each) for each in dict.fromkeys(node.output))
     renaming: dict[int, Expression] = {}
     for item in items:

@@ -383,7 +383,7 @@ class _Reader:
 _IGNORED = frozenset(
     {
         "timeZoneId", "evalMode", "evalContext", "mutableAggBufferOffset", "inputAggBufferOffset", "failOnError",
-        "ansiEnabled", "nullOnOverflow", "replacement", "resultId", "nanoOfSecond", "exprId",
+        "ansiEnabled", "nullOnOverflow", "replacement", "resultId", "nanoOfSecond", "exprId", "func", "dataType",
     }
 )  # fmt: skip
 

@@ -613,6 +613,50 @@ public class CLASS_NAME {
     return ((LogicalPlan) plan).containsPattern(TreePattern.CURRENT_LIKE());
   }
 
+  /** The name of an expression whose value is another each time, anywhere in a plan; null if there is none. */
+  public String undetermined(Object plan) {
+    scala.collection.Iterator nodes = ((LogicalPlan) plan).collectWithSubqueries(new Undetermined()).iterator();
+    return nodes.hasNext() ? (String) nodes.next() : null;
+  }
+
+  private static class Undetermined extends scala.runtime.AbstractPartialFunction {
+    public boolean isDefinedAt(Object each) {
+      return each instanceof LogicalPlan && found((LogicalPlan) each) != null;
+    }
+
+    private String found(LogicalPlan plan) {
+      if (plan instanceof org.apache.spark.sql.catalyst.plans.logical.Sample) {
+        return "TABLESAMPLE";
+      }
+      List expressions = listed(plan.expressions());
+      for (int i = 0; i < expressions.size(); i++) {
+        String name = deepest((Expression) expressions.get(i));
+        if (name != null) {
+          return name;
+        }
+      }
+      return null;
+    }
+
+    private String deepest(Expression each) {
+      if (each.deterministic()) {
+        return null;
+      }
+      List children = listed(each.children());
+      for (int i = 0; i < children.size(); i++) {
+        String name = deepest((Expression) children.get(i));
+        if (name != null) {
+          return name;
+        }
+      }
+      return each.prettyName() + "()";
+    }
+
+    public Object applyOrElse(Object each, scala.Function1 otherwise) {
+      return isDefinedAt(each) ? found((LogicalPlan) each) : otherwise.apply(each);
+    }
+  }
+
   /** The most rows that a plan can have, or -1. */
   public long mostRows(Object plan) {
     scala.Option most = ((LogicalPlan) plan).maxRows();

@@ -13,7 +13,7 @@ from stepwell.engine.runtime import Runtime
 from stepwell.graph import Registry
 from stepwell.model.relations import Relation, RelationKind
 from stepwell.model.views import EmitMode, RelationId
-from stepwell.plan.blocks import Block, Group, Partitioned, Whole, decode
+from stepwell.plan.blocks import Block, RowBlock, decode
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Definitions:
         """
         found: set[RelationId] = set()
         for id_ in self.order.order():
-            is_rows = id_ in self.blocks and not isinstance(self.blocks[id_], Group | Partitioned | Whole)
+            is_rows = id_ in self.blocks and isinstance(self.blocks[id_], RowBlock)
             if self.by_id[id_].kind == RelationKind.TABLE or (is_rows and found.issuperset(self.order.parents(id_))):
                 found.add(id_)
         return frozenset(found)

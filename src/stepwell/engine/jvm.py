@@ -15,6 +15,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 _compiling = threading.Lock()
+_known: dict[tuple[int, str], Any] = {}
+"""The reader of each SparkContext: compiling takes a second."""
 
 
 class PlanReader:
@@ -29,7 +31,7 @@ class PlanReader:
         return frame._jdf.queryExecution().analyzed()
 
     def prepared(self, plan: Any) -> Any:
-        """The plan in one shape: common table expressions written out, subqueries as joins, Expand and PIVOT lowered."""
+        """The plan in one shape: CTEs written out, subqueries as joins, Expand and PIVOT lowered."""
         return self._reader.prepared(plan)
 
     def read(self, plan: Any) -> dict[str, Any]:
@@ -43,6 +45,11 @@ class PlanReader:
         """Whether two prepared plans mean the same to Spark."""
         return bool(self._reader.same(one, other))
 
+    def undetermined(self, plan: Any) -> str | None:
+        """The name of a function in a plan that gives another value each time, such as rand()."""
+        found: str | None = self._reader.undetermined(plan)
+        return found
+
     def changes_with_time(self, plan: Any) -> bool:
         """Whether the plan asks for the current time, user or the like."""
         return bool(self._reader.changesWithTime(plan))
@@ -51,11 +58,10 @@ class PlanReader:
 def _compiled(session: SparkSession) -> Any:
     source = resources.files("stepwell.engine").joinpath("PlanReader.java").read_text()
     name = f"PlanReader_{hashlib.sha256(source.encode()).hexdigest()[:12]}"
-    jvm = session._jvm
+    jvm: Any = session._jvm
     with _compiling:
-        known = getattr(_compiled, "known", {})
         key = (id(session.sparkContext), name)
-        if key not in known:
+        if key not in _known:
             compiler = jvm.org.codehaus.janino.SimpleCompiler()
             compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
             compiler.cook(source.replace("CLASS_NAME", name))
@@ -65,6 +71,5 @@ def _compiled(session: SparkSession) -> Any:
                 .getDeclaredConstructors()[0]
                 .newInstance(jvm.java.lang.reflect.Array.newInstance(jvm.Class.forName("java.lang.Object"), 0))
             )
-            known[key] = made
-            _compiled.known = known
-        return known[key]
+            _known[key] = made
+        return _known[key]

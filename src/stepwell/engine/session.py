@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from stepwell.engine.java import find_java, java_home_for_spark
+from stepwell.engine.jvm import PlanReader
 from stepwell.model.errors import InvalidDefinitionError, ReservedNameError, StepwellError
 from stepwell.model.functions import Function
 
@@ -114,6 +115,7 @@ class Spark:
         self._maintenance: list[SparkSession] = []
         self._paces: dict[int, Pace] = {}
         self._functions: dict[str, Function] = {}
+        self._plans: PlanReader | None = None
         self._lock = threading.RLock()
         self._starting = False
 
@@ -146,6 +148,13 @@ class Spark:
                 session.conf.set("spark.sql.optimizer.excludedRules", _EAGER)
                 self._maintenance.append(session)
             return self._maintenance[worker]
+
+    @property
+    def plans(self) -> PlanReader:
+        """What reads the plans of this Spark."""
+        if self._plans is None:
+            self._plans = PlanReader(self.session)
+        return self._plans
 
     def keep_pace(self, session: SparkSession, pace: Pace) -> None:
         """Tell a worker's session how to go about what comes next."""

@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from stepwell.algebra.printing import print_expression
 from stepwell.model.types import BIGINT, DOUBLE, FLOAT, INTEGERS, Array, DataType, Decimal, Map, Struct, parse_type
-from stepwell.plan.blocks import Aggregate
+from stepwell.plan.blocks import GroupResult
 
 REFOLD = "stepwell: a value that only a recomputation can add"
 """What the query of a fold fails with where a group holds numbers outside the range of its integers."""
@@ -75,30 +76,38 @@ class State:
 _NOTHING = State(Kind.NONE)
 
 
-def state_of(aggregate: Aggregate) -> State:
+ORDERED_BY_TIME = frozenset({"First", "Last"})
+"""Aggregates that go by event time first, where the rows have one."""
+
+
+def takes_condition(function: str) -> bool:
+    """Whether an aggregate is kept for those rows that fulfil a condition, so that a NULL among them counts."""
+    return function in ("First", "Last", "AnyValue", "any_value")
+
+
+def state_of(result: GroupResult) -> State:
     """How an aggregate is kept, given its types; the rows have `_diff` of 1 or -1 and `_sw_id`."""
-    make = _STATES.get(aggregate.function)
-    if aggregate.since is not None and make is not None and len(aggregate.argument_types) == 2:
-        return _packed(aggregate)
-    if make is None or not aggregate.plain:
+    make = _STATES.get(result.function)
+    if make is None or not result.plain:
         return _NOTHING
-    types = tuple(parse_type(each) for each in aggregate.argument_types)
-    return make(aggregate.arguments, types, aggregate.result_type)
+    types = tuple(parse_type(each) for each in result.argument_types)
+    return make(result.arguments, types, result.result_type, result.condition)
 
 
-def deterministic(aggregate: Aggregate) -> str:
+def deterministic(result: GroupResult) -> str:
     """The call of an aggregate without a state, made independent of the order of the rows where that matters."""
-    if aggregate.function in ("collect_list", "array_agg") and aggregate.plain and len(aggregate.arguments) == 1:
-        held = aggregate.arguments[0]
+    text = print_expression(result.call)
+    if result.function == "CollectList" and result.plain and len(result.arguments) == 1:
+        held = result.arguments[0]
         pairs = f"collect_list(IF({held} IS NULL, NULL, named_struct('i', _sw_id, 'x', {held})))"
         by_row = "(a, b) -> CASE WHEN a.i < b.i THEN -1 WHEN a.i > b.i THEN 1 ELSE 0 END"
         return f"transform(array_sort({pairs}, {by_row}), e -> e.x)"
-    if aggregate.function in ("collect_set", "array_unique_agg") and aggregate.plain:
-        return f"array_sort({aggregate.direct})"
-    return aggregate.direct
+    if result.function == "CollectSet" and result.plain:
+        return f"array_sort({text})"
+    return text
 
 
-_Make = Callable[[tuple[str, ...], tuple[DataType, ...], str], State]
+_Make = Callable[[tuple[str, ...], tuple[DataType, ...], str, str | None], State]
 
 
 def _signed(value: str) -> str:
@@ -110,13 +119,13 @@ def _present(*values: str) -> str:
     return f"sum(IF({' AND '.join(f'{each} IS NOT NULL' for each in values)}, _diff, 0L))"
 
 
-def _count(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+def _count(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str, condition: str | None) -> State:
     if not arguments:
         return State(Kind.INVERTIBLE, (Part("BIGINT", "sum(_diff)"),), "{0}")
     return State(Kind.INVERTIBLE, (Part("BIGINT", _present(*arguments)),), "{0}")
 
 
-def _count_if(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+def _count_if(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str, condition: str | None) -> State:
     return State(Kind.INVERTIBLE, (Part("BIGINT", f"sum(IF({arguments[0]}, _diff, 0L))"),), "{0}")
 
 
@@ -214,7 +223,7 @@ def _split(value: str, type_: Decimal) -> tuple[tuple[Part, ...], str, str | Non
     return tuple(parts), f"(CAST({{1}} * {unit} AS {whole}) + CAST({{2}} AS {whole}))", None
 
 
-def _sum(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+def _sum(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str, condition: str | None) -> State:
     total = _total(arguments[0], types[0])
     if total is None:
         return _NOTHING
@@ -223,7 +232,7 @@ def _sum(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -
     return State(Kind.INVERTIBLE, (Part("BIGINT", _present(arguments[0])), *parts), finish, check)
 
 
-def _avg(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+def _avg(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str, condition: str | None) -> State:
     total = _total(arguments[0], types[0])
     if total is None:
         return _NOTHING
@@ -253,11 +262,11 @@ def _quotient(value: str, type_: Decimal) -> str | None:
     return f"({whole} + CAST({rest} / {count} AS DECIMAL({scale + 5},{scale + 4})))"
 
 
-def _all_true(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+def _all_true(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str, condition: str | None) -> State:
     return State(Kind.INVERTIBLE, _truths(arguments[0]), "IF({0} + {1} = 0, NULL, {1} = 0)")
 
 
-def _any_true(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+def _any_true(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str, condition: str | None) -> State:
     return State(Kind.INVERTIBLE, _truths(arguments[0]), "IF({0} + {1} = 0, NULL, {0} > 0)")
 
 
@@ -266,7 +275,7 @@ def _truths(value: str) -> tuple[Part, ...]:
 
 
 def _extreme(function: str, choose: str) -> _Make:
-    def make(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+    def make(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str, condition: str | None) -> State:
         worse = "{a} < {b}" if function == "max" else "{a} > {b}"
         odd = "{a} = 0" if types[0] in (FLOAT, DOUBLE) else "false"  # 0.0 and -0.0 are the same, and are not
         part = Part(result, f"{function}({arguments[0]})", f"{choose}({{o}}, {{p}})", worse=worse, odd=odd)
@@ -278,7 +287,7 @@ def _extreme(function: str, choose: str) -> _Make:
 def _by(function: str, sign: str) -> _Make:
     """min_by and max_by: of equal ones the row that came first, or last."""
 
-    def make(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+    def make(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str, condition: str | None) -> State:
         if len(types) != 2 or isinstance(types[1], Array | Map | Struct):
             return _NOTHING
         value, order = arguments
@@ -300,21 +309,22 @@ def _end(function: str, sign: str) -> _Make:
     """
     known = "IS NULL" if sign == "<" else "IS NOT NULL"
 
-    def in_time(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+    def in_time(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str, condition: str | None) -> State:
         value, time = arguments
         struct = f"STRUCT<`t`:{types[1]},`i`:BIGINT,`x`:{result}>"
         order = f"named_struct('n', {{0}} {known}, 't', {{0}}, 'i', {{1}})"
-        partial = f"{function}(named_struct('t', {time}, 'i', _sw_id, 'x', {value}), {order.format(time, '_sw_id')})"
+        key = _if(condition, order.format(time, "_sw_id"))
+        partial = f"{function}(named_struct('t', {time}, 'i', _sw_id, 'x', {value}), {key})"
         old, new = order.format("{o}.t", "{o}.i"), order.format("{p}.t", "{p}.i")
         merge = f"CASE WHEN {{o}} IS NULL THEN {{p}} WHEN {{p}} IS NULL OR {old} {sign} {new} THEN {{o}} ELSE {{p}} END"
         worse = f"{order.format('{a}.t', '{a}.i')} {_OPPOSITE[sign]} {order.format('{b}.t', '{b}.i')}"
         return State(Kind.MERGEABLE, (Part(struct, partial, merge, worse=worse),), "{0}.x")
 
-    def make(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str) -> State:
+    def make(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str, condition: str | None) -> State:
         if len(arguments) == 2:
-            return in_time(arguments, types, result)
+            return in_time(arguments, types, result, condition)
         struct = f"STRUCT<`i`:BIGINT,`x`:{result}>"
-        partial = f"{function}(named_struct('i', _sw_id, 'x', {arguments[0]}), _sw_id)"
+        partial = f"{function}(named_struct('i', _sw_id, 'x', {arguments[0]}), {_if(condition, '_sw_id')})"
         merge = (
             f"CASE WHEN {{o}} IS NULL THEN {{p}} WHEN {{p}} IS NULL OR {{o}}.i {sign} {{p}}.i THEN {{o}} ELSE {{p}} END"
         )
@@ -324,22 +334,9 @@ def _end(function: str, sign: str) -> _Make:
     return make
 
 
-def _packed(aggregate: Aggregate) -> State:
-    """first and last by time within a window, with time and number in one number: Spark need not sort for that."""
-    function, sign, best = (
-        ("min_by", "<", "least") if aggregate.function in ("first", "first_value") else ("max_by", ">", "greatest")
-    )
-    value, time = aggregate.arguments
-    since = f"unix_micros({time}) - unix_micros({aggregate.since})"
-    if parse_type(aggregate.argument_types[1]) in INTEGERS:
-        since = f"{time} - {aggregate.since}"
-    most = 1 << aggregate.bits
-    wrong = "CAST(raise_error('stepwell: a table has more rows than its bars can tell apart') AS BIGINT)"
-    key = f"(({since}) * {most}L + IF(_sw_id BETWEEN 0 AND {most - 1}L, _sw_id, {wrong}))"
-    order = Part("BIGINT", f"{function[:3]}({key})", f"{best}({{o}}, {{p}})", worse=f"{{a}} {_OPPOSITE[sign]} {{b}}")
-    merge = f"CASE WHEN {{o0}} IS NULL THEN {{p}} WHEN {{p0}} IS NULL OR {{o0}} {sign} {{p0}} THEN {{o}} ELSE {{p}} END"
-    held = Part(aggregate.result_type, f"{function}({value}, {key})", merge, follows=True)
-    return State(Kind.MERGEABLE, (order, held), "{1}")
+def _if(condition: str | None, order: str) -> str:
+    """An order in which only the rows count that fulfil a condition: min_by and max_by pass over those without one."""
+    return order if condition is None else f"IF({condition}, {order}, NULL)"
 
 
 _OPPOSITE = {"<": ">", ">": "<"}
@@ -356,28 +353,23 @@ def _better(sign: str) -> str:
 
 
 _STATES: dict[str, _Make] = {
-    "count": _count,
+    "Count": _count,
     "count_if": _count_if,
     "countif": _count_if,
-    "sum": _sum,
-    "avg": _avg,
-    "mean": _avg,
+    "Sum": _sum,
+    "Average": _avg,
     "bool_and": _all_true,
     "every": _all_true,
-    "logical_and": _all_true,
     "bool_or": _any_true,
     "some": _any_true,
     "any": _any_true,
-    "logical_or": _any_true,
-    "min": _extreme("min", "least"),
-    "max": _extreme("max", "greatest"),
-    "min_by": _by("min_by", "<"),
-    "arg_min": _by("min_by", "<"),
-    "max_by": _by("max_by", ">"),
-    "arg_max": _by("max_by", ">"),
-    "first": _end("min_by", "<"),
-    "first_value": _end("min_by", "<"),
+    "Min": _extreme("min", "least"),
+    "Max": _extreme("max", "greatest"),
+    "MinBy": _by("min_by", "<"),
+    "MaxBy": _by("max_by", ">"),
+    "First": _end("min_by", "<"),
+    "AnyValue": _end("min_by", "<"),
     "any_value": _end("min_by", "<"),
-    "last": _end("max_by", ">"),
-    "last_value": _end("max_by", ">"),
+    "Last": _end("max_by", ">"),
 }
+"""By the class that Spark has for the aggregate, or by its name where Spark replaces it by others."""

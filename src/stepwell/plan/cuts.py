@@ -1,43 +1,35 @@
-"""Cuts: how much of each source a change can meet.
+"""Cuts: how much of each relation a change can meet.
 
-A change of a few rows meets a few rows of what it is joined with: those with the same keys. Once a source is known by
-its few rows, the sources tied to it can be cut to the keys of these, one after the other.
+A change of a few rows meets a few rows of what it is joined with: those with the same keys. So a large relation in the
+tree of a change is replaced by a smaller one, to be read first: a *look*. Once it is known by its few rows, relations
+that are joined to it can be cut by the keys of these in turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from stepwell.plan.blocks import Join, Origin, Rows, Select, UnionAll
-from stepwell.plan.render import Mode, Term, terms_of
-from stepwell.plan.ties import leads
-
-KEYS = -1
-"""Stands for the touched keys of a group or a partition, where a source is expected."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Read of `source` only the rows whose `columns` are among the values of `by`, columns of one other source."""
-
-    source: int
-    columns: tuple[str, ...]
-    by: tuple[Origin, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """Columns of a relation behind a source, and the SELECT that names them."""
-
-    relation: int
-    columns: tuple[str, ...]
-    within: Select
-
+from stepwell.algebra.expressions import Call, Column, Expression, conjuncts, equal
+from stepwell.algebra.nodes import (
+    Filter,
+    Fresh,
+    Item,
+    Join,
+    JoinKind,
+    Moment,
+    Node,
+    Project,
+    Scan,
+    Union,
+    Unnest,
+    renamed,
+    scans_of,
+)
+from stepwell.rules.identity import Identified
 
 FEW, MANY = 0.2, 200_000
-"""A change of more than this share of a source, or of more rows than these, is not known by a few keys."""
+"""A change of more than this share of a relation, or of more rows than these, is not known by a few keys."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,126 +49,167 @@ class Sizes:
     changes: Mapping[int, Change]
     large: int
 
-
-def large_sources(select: Select, term: Term, sizes: Sizes) -> list[int]:
-    """The sources that a term reads and that hold much."""
-    return [
-        index
-        for index, state in enumerate(term.states)
-        if state != Mode.DELTA
-        and (relation := relation_of(select, index)) is not None
-        and sizes.bytes[relation] > sizes.large
-    ]
+    def is_few(self, relation: int) -> bool:
+        """Whether the change of a relation is known by a few keys."""
+        change = self.changes[relation]
+        return change.rows <= max(1000, min(MANY, FEW * change.total))
 
 
-def worthwhile(select: Select, term: Term, sizes: Sizes) -> list[Cut]:
-    """The cuts of a term that begins with a small part of something, and would read much."""
-    start = term.touched_by if term.touched_by is not None else term.states.index(Mode.DELTA)
-    relation = relation_of(select, start)
-    if relation is None:
-        return []
-    change = sizes.changes[relation]
-    large = large_sources(select, term, sizes)
-    few = max(1000, min(MANY, FEW * change.total))
-    return cuts_of(select, term, large) if large and change.rows <= few else []
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Rows of a relation to be read before the tree of a change: those whose `columns` are among the rows of `keys`."""
+
+    name: str
+    relation: int
+    moment: Moment
+    columns: tuple[str, ...]
+    used: tuple[str, ...]
+    keys: Node
+    nulls: bool = False
+    """Whether NULL is a key like any other."""
+
+    def asks(self, scan: Scan, columns: tuple[str, ...], by: Node, keys: tuple[Column, ...]) -> bool:
+        """Whether it is what this scan needs: the same columns among the same values."""
+        assert isinstance(self.keys, Project)
+        own = (self.relation, self.moment, self.columns, self.used, self.keys.child)
+        if own != (scan.relation, scan.moment, columns, scan.names, by):
+            return False
+        return tuple(item.expression for item in self.keys.items) == keys
 
 
-def reached(select: Select, index: int, columns: tuple[str, ...]) -> Reach | None:
-    """Where columns of a source are stored: in a relation, which may be read by a filter of its own."""
-    source = select.sources[index].input
-    if isinstance(source, int):
-        return Reach(source, columns, select)
-    if not isinstance(source, Select) or len(source.sources) != 1 or source.generates or not source.origins:
-        return None
-    inner = {name.lower(): origin for name, origin in zip(source.names, source.origins, strict=True)}
-    origins = [origin for column in columns if (origin := inner.get(column.lower())) is not None]
-    relation = source.sources[0].input
-    if len(origins) < len(columns) or not isinstance(relation, int):
-        return None
-    return Reach(relation, tuple(origin.column for origin in origins), source)
+class Cuts:
+    """The looks of one change of one tree, in the order in which they are to be taken."""
+
+    def __init__(self, sizes: Sizes, fresh: Fresh, start: int = 0) -> None:
+        self._sizes = sizes
+        self._fresh = fresh
+        self._number = start
+        self.looks: list[Look] = []
+
+    def partner(self, join: Join, side: Node, by: Identified, tree: Identified) -> Identified:
+        """`tree`, rows of one side of a join, less those that cannot meet `by`, rows of the other side."""
+        if not self._is_small(by.tree):
+            return tree
+        pairs = ties_of(join.condition, side.output, by.tree.output)
+        return replace(tree, tree=self.restricted(tree.tree, pairs, by.tree)) if pairs else tree
+
+    def restricted(self, node: Node, pairs: Sequence[tuple[int, Column, bool]], by: Node) -> Node:
+        """A tree less rows whose columns, by number, are not among the columns of `by`; a pair says if NULLs meet."""
+        if not pairs:
+            return node
+        match node:
+            case Scan():
+                return self._look(node, pairs, by)
+            case Project(items, child):
+                origins = {item.column.id: item.expression for item in items}
+                below = [
+                    (inner.id, column, nulls)
+                    for number, column, nulls in pairs
+                    if isinstance(inner := origins.get(number), Column)
+                ]
+                return replace(node, child=self.restricted(child, below, by))
+            case Filter(_, child):
+                return replace(node, child=self.restricted(child, pairs, by))
+            case Unnest(_, _, _, _, child):
+                known = {each.id for each in child.output}
+                return replace(node, child=self.restricted(child, [each for each in pairs if each[0] in known], by))
+            case Union(columns, children):
+                places = {column.id: index for index, column in enumerate(columns)}
+                branches = [
+                    self.restricted(child, [(child.output[places[n]].id, c, nulls) for n, c, nulls in pairs], by)
+                    for child in children
+                ]
+                return replace(node, children=tuple(branches))
+            case Join():
+                return self._join(node, pairs, by)
+            case _:
+                return node
+
+    def _join(self, join: Join, pairs: Sequence[tuple[int, Column, bool]], by: Node) -> Node:
+        """Both sides of a join: one by the keys, the other by the rows that are then left of the first."""
+        left, right = ({each.id for each in side.output} for side in (join.left, join.right))
+        on_left = [pair for pair in pairs if pair[0] in left]
+        on_right = [pair for pair in pairs if pair[0] in right]
+        if on_left and join.kind != JoinKind.FULL:
+            first = self.restricted(join.left, on_left, by)
+            ties = ties_of(join.condition, join.right.output, first.output)
+            return replace(join, left=first, right=self.restricted(join.right, ties, self._known(first, on_left, by)))
+        if on_right and join.kind in (JoinKind.INNER, JoinKind.CROSS):
+            first = self.restricted(join.right, on_right, by)
+            ties = ties_of(join.condition, join.left.output, first.output)
+            return replace(join, right=first, left=self.restricted(join.left, ties, self._known(first, on_right, by)))
+        return join
+
+    def _known(self, node: Node, pairs: Sequence[tuple[int, Column, bool]], by: Node) -> Node:
+        """The rows that the keys leave of a tree: as it is if it was cut, else those that meet the keys."""
+        if any(scan.cut is not None for scan in scans_of(node)):
+            return node
+        keys, names = renamed(by, self._fresh)
+        columns = {each.id: each for each in node.output}
+        same: list[Expression] = [equal(columns[number], names[column.id]) for number, column, _ in pairs]
+        condition = same[0]
+        for each in same[1:]:
+            condition = Call("And", (condition, each), "BOOLEAN")
+        return Join(JoinKind.SEMI, node, keys, condition)
+
+    def _look(self, scan: Scan, pairs: Sequence[tuple[int, Column, bool]], by: Node) -> Node:
+        if (
+            scan.moment == Moment.DELTA
+            or scan.cut is not None
+            or self._sizes.bytes.get(scan.relation, 0) <= self._sizes.large
+        ):
+            return scan
+        names = {column.id: name for column, name in zip(scan.columns, scan.names, strict=True)}
+        known = [(names[number], column, nulls) for number, column, nulls in pairs if number in names]
+        if not known:
+            return scan
+        columns = tuple(name for name, _, _ in known)
+        keys = Project(tuple(Item(self._fresh.like(column), column) for _, column, _ in known), by)
+        for look in self.looks:  # the same rows may be asked for by several terms
+            if look.asks(scan, columns, by, tuple(column for _, column, _ in known)):
+                return replace(scan, cut=look.name)
+        self._number += 1
+        name = f"_sw_cut{self._number}"
+        nulls = any(nulls for _, _, nulls in known)
+        self.looks.append(Look(name, scan.relation, scan.moment, columns, scan.names, keys, nulls))
+        return replace(scan, cut=name)
+
+    def _is_small(self, node: Node) -> bool:
+        """Whether a tree begins with few rows: a small change, or rows that were looked up."""
+        starts = [scan for scan in scans_of(node) if scan.moment == Moment.DELTA]
+        return bool(starts) and all(self._sizes.is_few(scan.relation) for scan in starts)
 
 
-def relation_of(select: Select, index: int) -> int | None:
-    """The one relation behind a source, if there is just one."""
-    source = select.sources[index].input
-    if isinstance(source, Select) and len(source.sources) == 1 and not source.generates:
-        source = source.sources[0].input
-    return source if isinstance(source, int) else None
+def ties_of(
+    condition: Expression | None, side: Sequence[Column], by: Sequence[Column]
+) -> list[tuple[int, Column, bool]]:
+    """The columns of one side that a condition says are equal to columns of the other; FLOAT and DOUBLE never cut."""
+    own, others = {each.id for each in side}, {each.id: each for each in by}
+    found = []
+    for each in conjuncts(condition):
+        match each:
+            case Call(function="EqualTo" | "EqualNullSafe", arguments=(Column() as one, Column() as two)):
+                for mine, theirs in ((one, two), (two, one)):
+                    is_pair = mine.id in own and theirs.id in others and mine.type == theirs.type
+                    if is_pair and mine.type not in ("FLOAT", "DOUBLE"):
+                        found.append((mine.id, others[theirs.id], each.function == "EqualNullSafe"))
+    return found
 
 
-def filter_of(select: Select, index: int) -> str | None:
-    """What every row of the relation behind a source fulfils that counts, if there is such a condition."""
-    source = select.sources[index].input
-    if isinstance(source, Select):
-        return filter_of(source, 0)
-    return " AND ".join(f"({each.condition})" for each in select.filters if each.source == index) or None
-
-
-def cuts_of(select: Select, term: Term, large: Collection[int], keys: Mapping[str, Origin] | None = None) -> list[Cut]:
-    """The cuts of the `large` sources for one term, each after those it goes by; `keys` are touched keys by column.
-
-    A source that is not large is cut where a large one is reached through it.
-    """
-    everything = _cuts(select, term, large, keys)
-    needed = set(large)
-    found: list[Cut] = []
-    for cut in reversed(everything):
-        if cut.source in needed:
-            needed.add(cut.by[0].source)
-            found.append(cut)
-    return found[::-1]
-
-
-def _cuts(select: Select, term: Term, large: Collection[int], keys: Mapping[str, Origin] | None) -> list[Cut]:
-    sources = select.sources
-    if any(source.join in (Join.RIGHT, Join.FULL) for source in sources):
-        return []
-    found: list[Cut] = []
-    cut: set[int] = set()
-    if term.touched_by is not None:  # the rows on the left that meet the change of a partner
-        for tie in select.ties:
-            for own, other in ((tie.left, tie.right), (tie.right, tie.left)):
-                if tie.within == term.touched_by == other.source and own.source not in cut:
-                    found.append(Cut(own.source, (own.column,), (other,)))
-                    cut.add(own.source)
-    for column, origin in (keys or {}).items():
-        if origin.source not in cut:
-            found.append(Cut(origin.source, (origin.column,), (Origin(KEYS, column),)))
-            cut.add(origin.source)
-    known = {index for index, state in enumerate(term.states) if state == Mode.DELTA} | cut
-    while True:
-        steps = list(_next(select, known))
-        step = next((each for each in steps if each.source in large), steps[0] if steps else None)
-        if step is None:
-            return found
-        found.append(step)
-        known.add(step.source)
-
-
-def _next(select: Select, known: AbstractSet[int]) -> Iterator[Cut]:
-    """The cuts that can come next, each by all columns that tie it to the same source."""
-    ties: dict[tuple[int, int], list[tuple[Origin, Origin]]] = {}
-    for tie in select.ties:
-        for own, other in ((tie.left, tie.right), (tie.right, tie.left)):
-            if (
-                own.source in known
-                and other.source not in known
-                and leads(tie, select.sources, own.source, other.source)
-            ):
-                ties.setdefault((own.source, other.source), []).append((own, other))
-    for (_, source), pairs in ties.items():
-        yield Cut(source, tuple(other.column for _, other in pairs), tuple(own for own, _ in pairs))
-
-
-def changed_terms(rows: Rows, changed: AbstractSet[int]) -> Iterator[tuple[Select, Term]]:
-    """Every term of the change of some rows, those of the rows inside them included."""
-    match rows:
-        case UnionAll(branches):
-            for branch in branches:
-                yield from changed_terms(branch, changed)
-        case Select():
-            for term in terms_of(rows, changed):
-                yield rows, term
-                for source, state in zip(rows.sources, term.states, strict=True):
-                    if state == Mode.DELTA and not isinstance(source.input, int):
-                        yield from changed_terms(source.input, changed)
+def origin_of(node: Node, column: int) -> tuple[Scan, str] | None:
+    """The column of a relation that a column of a tree is, if it is one as it stands."""
+    match node:
+        case Scan():
+            names = {each.id: name for each, name in zip(node.columns, node.names, strict=True)}
+            return (node, names[column]) if column in names else None
+        case Project(items, child):
+            inner = next((item.expression for item in items if item.column.id == column), None)
+            return origin_of(child, inner.id) if isinstance(inner, Column) else None
+        case Filter(_, child) | Unnest(_, _, _, _, child):
+            return origin_of(child, column)
+        case Join(kind, left, right):
+            if column in {each.id for each in left.output} and kind != JoinKind.FULL:
+                return origin_of(left, column)
+            return origin_of(right, column) if kind in (JoinKind.INNER, JoinKind.CROSS) else None
+        case _:
+            return None

@@ -10,11 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from stepwell.algebra.expressions import Expression, Name, transform
+from stepwell.algebra.printing import print_expression
 from stepwell.model.files import DIFF, ROW_ID, ROW_VERSION
 from stepwell.model.relations import Column
 from stepwell.model.types import parse_type, quote
 from stepwell.plan.aggregates import REFOLD, Kind, Part, State, deterministic, state_of
-from stepwell.plan.blocks import Aggregate, Group
+from stepwell.plan.blocks import GroupBlock, GroupResult
 from stepwell.plan.fingerprints import fingerprint
 from stepwell.plan.render import keys_of, same_keys
 
@@ -28,7 +30,7 @@ IN_STATE, IN_ROWS = "_sw_in_state", "_sw_in_rows"
 class Folding:
     """A group whose aggregates all have states."""
 
-    group: Group
+    group: GroupBlock
     states: tuple[State, ...]
 
     @property
@@ -158,10 +160,13 @@ class Folding:
         text = f"SELECT {', '.join([*kept, *results, *flags])} FROM ({pairs})"
         items = []
         for index, (item, column) in enumerate(zip(group.items, columns, strict=True)):
-            items.append(f"IF(_sw_has_old, CAST({_of_old(item)} AS {column.type}), NULL) AS _sw_io{index}")
-            items.append(f"IF(_sw_has_new, CAST({item} AS {column.type}), NULL) AS _sw_in{index}")
-        old_shown = f"_sw_has_old AND coalesce({_of_old(group.having)}, false)" if group.having else "_sw_has_old"
-        new_shown = f"_sw_has_new AND coalesce({group.having}, false)" if group.having else "_sw_has_new"
+            old, new = _of_old(item), print_expression(item)
+            items.append(f"IF(_sw_has_old, CAST({old} AS {column.type}), NULL) AS _sw_io{index}")
+            items.append(f"IF(_sw_has_new, CAST({new} AS {column.type}), NULL) AS _sw_in{index}")
+        old_shown, new_shown = "_sw_has_old", "_sw_has_new"
+        if group.having is not None:
+            old_shown = f"IF(_sw_has_old, coalesce({_of_old(group.having)}, false), false)"
+            new_shown = f"IF(_sw_has_new, coalesce({print_expression(group.having)}, false), false)"
         shown = [f"{old_shown} AS _sw_shown_old", f"{new_shown} AS _sw_shown_new"]
         identity = fingerprint([(key, parse_type(t)) for key, t in zip(keys, group.key_types, strict=True)])
         outputs = [*kept, "_sw_has_old", "_sw_has_new", *items, *shown, f"{identity} AS {ROW_ID}"]
@@ -193,22 +198,22 @@ class Folding:
         return f"SELECT * FROM (SELECT inline(array({', '.join(structs)})) FROM ({text})) WHERE {IN_ROWS} OR {IN_STATE}"
 
 
-def folding_of(group: Group) -> Folding | None:
+def folding_of(group: GroupBlock) -> Folding | None:
     """How a group is folded, or None if one of its aggregates has no state."""
-    states = tuple(state_of(aggregate) for aggregate in group.aggregates)
+    states = tuple(state_of(result) for result in group.results)
     return None if any(state.kind == Kind.NONE for state in states) else Folding(group, states)
 
 
-def grouped_rows(group: Group, rows: str, *, signed: bool) -> str:
+def grouped_rows(group: GroupBlock, rows: str, *, signed: bool) -> str:
     """The rows of a group in the types they were analyzed with; unsigned ones count as new."""
     types = dict(zip(keys_of(group), group.key_types, strict=True))
-    for aggregate in group.aggregates:
-        types.update(zip(aggregate.arguments, aggregate.argument_types, strict=True))
+    for result in group.results:
+        types.update(zip(result.arguments, result.argument_types, strict=True))
     columns = [f"CAST({name} AS {types[name]}) AS {name}" if name in types else name for name in group.rows.names]
     return f"SELECT {', '.join([*columns, ROW_ID, DIFF if signed else f'1L AS {DIFF}'])} FROM ({rows})"
 
 
-def direct(group: Group, rows: str, columns: Sequence[Column]) -> str:
+def direct(group: GroupBlock, rows: str, columns: Sequence[Column]) -> str:
     """The groups of some rows computed as the text says, with their identity."""
     keys = keys_of(group)
     folding = folding_of(group)
@@ -217,26 +222,26 @@ def direct(group: Group, rows: str, columns: Sequence[Column]) -> str:
         names = ", ".join([*(quote(column.name) for column in columns), ROW_ID])
         return f"SELECT {names} FROM ({folding.finished(pairs, columns, checked=False)}) WHERE {IN_ROWS}"
     calls = []
-    for index, aggregate in enumerate(group.aggregates):
-        calls.append(f"{_one_result(aggregate)} AS _sw_r{index}")
+    for index, result in enumerate(group.results):
+        calls.append(f"{_one_result(result)} AS _sw_r{index}")
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
     inner = (
         f"SELECT {', '.join([*keys, *calls])} FROM ({rows}){grouped}" if keys or calls else f"SELECT 1 FROM ({rows})"
     )
     identity = fingerprint([(key, parse_type(t)) for key, t in zip(keys, group.key_types, strict=True)])
     items = [
-        f"CAST({item} AS {column.type}) AS {quote(column.name)}"
+        f"CAST({print_expression(item)} AS {column.type}) AS {quote(column.name)}"
         for item, column in zip(group.items, columns, strict=True)
     ]
-    where = f" WHERE {group.having}" if group.having else ""
+    where = f" WHERE {print_expression(group.having)}" if group.having is not None else ""
     return f"SELECT {', '.join([*items, f'{identity} AS {ROW_ID}'])} FROM ({inner}){where}"
 
 
-def _one_result(aggregate: Aggregate) -> str:
+def _one_result(result: GroupResult) -> str:
     """An aggregate among others of which one has no state: by its state where it has one, else as the user wrote it."""
-    state = state_of(aggregate)
+    state = state_of(result)
     if state.kind == Kind.NONE:
-        return deterministic(aggregate)
+        return deterministic(result)
     calls = [part.sql(careful=True) for part in state.parts]
     return _filled(state.finish, calls)
 
@@ -250,9 +255,15 @@ def _filled(template: str, names: Sequence[str]) -> str:
     return re.sub(r"\{(\d+)\}", lambda match: names[int(match.group(1))], template)
 
 
-def _of_old(text: str) -> str:
-    """An expression over results, over those of the old state."""
-    return re.sub(r"\b_sw_r(\d+)\b", r"_sw_o\1", text)
+def _of_old(expression: Expression) -> str:
+    """An expression over results, as SQL over those of the old state."""
+
+    def change(each: Expression) -> Expression | None:
+        if isinstance(each, Name) and each.name.startswith("_sw_r"):
+            return Name(f"_sw_o{each.name.removeprefix('_sw_r')}", each.type)
+        return None
+
+    return print_expression(transform(expression, change))
 
 
 def _compared(template: str, first: str, second: str) -> str:

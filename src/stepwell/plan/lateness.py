@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from stepwell.algebra.expressions import Column as TreeColumn
+from stepwell.algebra.nodes import Filter, Fresh, Item, Join, JoinKind, Node, Project, Scan, passed
 from stepwell.model.files import DIFF, HIDDEN_PREFIX, ROW_ID, ROW_VERSION
 from stepwell.model.relations import Column
-from stepwell.model.types import BIGINT, quote
-from stepwell.plan.blocks import Block, Group, Origin, Partitioned, Plan, Rows, Select, UnionAll, Whole
-from stepwell.plan.times import SESSION_TIME, Times, Timing, session_gap, timing_of, windows_of
+from stepwell.model.types import BIGINT, parse_type, quote
+from stepwell.model.watermarks import Transfer
+from stepwell.plan.blocks import RowBlock, ViewPlan, WindowBlock
+from stepwell.plan.fingerprints import fingerprint
+from stepwell.plan.times import Times, Timing, session_gap, timing_of, transfers_of, windows_of
 
 SOURCE, HASH, SIGN, AT = "_sw_source", "_sw_hash", "_sw_sign", "_sw_at"
 """Of an entry in a ledger: the row's identity, what it says, whether it came or went, and in which epoch."""
@@ -31,7 +35,7 @@ class Judged:
     timing: Timing
 
 
-def judged_in(plan: Plan, times: Times) -> Judged | None:
+def judged_in(plan: ViewPlan, times: Times) -> Judged | None:
     """Where the rows of a view are judged: where they are grouped, or, for sessions, where these are put together."""
     known = dict(times)
     for index, block in enumerate(plan.hidden):
@@ -41,62 +45,71 @@ def judged_in(plan: Plan, times: Times) -> Judged | None:
     gap = session_gap(plan.root)
     if gap is not None:
         for index, block in enumerate(plan.hidden):
-            if isinstance(block, Partitioned) and isinstance(block.rows, Select):
-                names = [
-                    name
-                    for item, name in zip(block.rows.items, block.rows.names, strict=True)
-                    if item.replace("`", "").split(".")[-1] == SESSION_TIME
-                ]
-                found = windows_of(block, known)
-                if names and found is not None:
-                    return Judged(index, Timing(names[-1], found.transfer.shifted(1 - gap)))
+            if isinstance(block, WindowBlock):
+                found = zip(block.rows.names, transfers_of(block.rows, known), strict=True)
+                name = next((name for name, transfer in found if transfer == Transfer()), None)
+                if name is not None:
+                    return Judged(index, Timing(name, Transfer().shifted(1 - gap)))
         return None
-    found = windows_of(plan.root, known)
-    return None if found is None else Judged(len(plan.hidden), found)
+    timing = windows_of(plan.root, known)
+    return None if timing is None else Judged(len(plan.hidden), timing)
 
 
-def rows_of(block: Block) -> Rows:
-    """The rows that a block reads, or is."""
-    match block:
-        case Select() | UnionAll():
-            return block
-        case Group(rows) | Partitioned(rows):
-            return rows
-        case Whole():
-            raise ValueError("the rows of a query that is computed as a whole cannot be told")
-
-
-def with_sources(block: Block, column: str, columns: Mapping[int, Sequence[str]], *, window: bool) -> Rows:
-    """The rows of a block with the columns of what they come from, so that a user knows them again."""
-    rows = rows_of(block)
-    if not isinstance(rows, Select) or rows.generates:
+def with_sources(rows: RowBlock, column: str, columns: Mapping[int, Mapping[str, str]], *, window: bool) -> RowBlock:
+    """Some rows with the columns of what they come from, so that a user knows them again."""
+    widened = _Widening(columns, Fresh(rows.tree)).of(rows.tree)
+    if widened is None:
         return rows
-    extras: dict[str, str] = {}
+    tree, extras = widened
     if window and column in rows.names:
-        extras[WINDOW_START] = rows.items[rows.names.index(column)]
-    for source in rows.sources:
-        if not source.is_kept:
-            continue
-        relation = source.input
-        names = columns.get(relation, ()) if isinstance(relation, int) else relation.names
-        for index, name in enumerate(names):
-            shown = name
-            if isinstance(relation, Select) and name.startswith(HIDDEN_PREFIX):
-                origin: Origin | None = relation.origins[index] if index < len(relation.origins) else None
-                shown = origin.column if origin is not None else name
-            if not shown.startswith(HIDDEN_PREFIX):
-                extras.setdefault(shown, f"{quote(source.alias)}.{quote(name)}")
+        extras = {WINDOW_START: rows.columns[rows.names.index(column)], **extras}
     known = {name.lower() for name in rows.names}
-    extras = {name: item for name, item in extras.items() if name.lower() not in known}
-    return replace(
-        rows, items=(*rows.items, *extras.values()), names=(*rows.names, *extras), origins=(), ties=rows.ties
-    )
+    extras = {name: each for name, each in extras.items() if name.lower() not in known}
+    return RowBlock(tree, (*rows.columns, *extras.values()), (*rows.names, *extras))
 
 
-def entries(columns: Sequence[Column], names: Sequence[str], delta: str, late: str, epoch: int) -> str:
-    """The entries for the rows of a change that are late. `names` are the columns that the view needs of a row."""
+class _Widening:
+    """Trees with all columns of the relations that they read, by their names; not where rows become several."""
+
+    def __init__(self, columns: Mapping[int, Mapping[str, str]], fresh: Fresh) -> None:
+        self._columns = columns
+        self._fresh = fresh
+
+    def of(self, node: Node) -> tuple[Node, dict[str, TreeColumn]] | None:
+        match node:
+            case Scan():
+                known = dict(zip(node.names, node.columns, strict=True))
+                types = self._columns[node.relation]
+                found = {name: known.get(name) or self._fresh.column(type_) for name, type_ in types.items()}
+                names, columns = tuple(found), tuple(found.values())
+                shown = {name: each for name, each in found.items() if not name.startswith(HIDDEN_PREFIX)}
+                return replace(node, columns=columns, names=names), shown
+            case Filter():
+                below = self.of(node.child)
+                return None if below is None else (replace(node, child=below[0]), below[1])
+            case Project():
+                below = self.of(node.child)
+                if below is None:
+                    return None
+                tree, extras = below
+                items = [Item(self._fresh.like(each), each) for each in extras.values()]
+                made = Project((*node.items, *items), tree)
+                return made, {name: item.column for name, item in zip(extras, items, strict=True)}
+            case Join():
+                left, right = self.of(node.left), self.of(node.right)
+                if left is None or right is None:
+                    return None
+                if node.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK):
+                    return replace(node, left=left[0]), left[1]
+                return replace(node, left=left[0], right=right[0]), {**right[1], **left[1]}
+            case _:
+                return None
+
+
+def entries(columns: Sequence[Column], rows: RowBlock, delta: str, late: str, epoch: int) -> str:
+    """The entries for the rows of a change that are late. `rows` has the columns that the view needs of a row."""
     shown = [column.name for column in columns if column not in ENTRY]
-    judged = f"SELECT *, {_hash(names)} AS {HASH} FROM ({delta}) WHERE coalesce({late}, false)"
+    judged = f"SELECT *, {_hash(rows)} AS {HASH} FROM ({delta}) WHERE coalesce({late}, false)"
     kept = ", ".join(f"any_value({quote(name)}) AS {quote(name)}" for name in shown)
     net = (
         f"SELECT {kept}, {ROW_ID} AS {SOURCE}, {HASH}, sum({DIFF}) AS {SIGN}, {epoch}L AS {AT}"
@@ -124,5 +137,10 @@ def less(rows: str, names: Sequence[str], column: str, ledgers: Sequence[str]) -
     )
 
 
-def _hash(names: Sequence[str]) -> str:
-    return f"xxhash64(to_json(struct({', '.join(map(quote, names))}), map('ignoreNullFields', 'false')))"
+def _hash(rows: RowBlock) -> str:
+    return fingerprint(
+        [(quote(name), parse_type(each.type)) for name, each in zip(rows.names, rows.columns, strict=True)]
+    )
+
+
+__all__ = ["AT", "ENTRY", "HASH", "SIGN", "SOURCE", "Judged", "entries", "judged_in", "less", "passed", "with_sources"]

@@ -2,97 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from stepwell.algebra.expressions import Column, Expression, Name, Subquery, walk
+from stepwell.algebra.nodes import Aggregate, Join, JoinKind, Node, Project, Scan, Union, Unnest, Window, children_of
+from stepwell.plan.blocks import LEAF, Block, GroupBlock, RowBlock, WholeBlock, WindowBlock
 
-from stepwell.model.views import placeholder
-from stepwell.plan.blocks import Block, Group, Partitioned, Rows, Select, Source, UnionAll, Whole
-from stepwell.sql.structure import structure_of
-
-Origin = tuple[int, str]
-"""A relation and one of its columns."""
-
-Columns = Mapping[int, tuple[str, ...]]
-"""The columns of each relation that a block reads."""
+Origins = tuple[tuple[int, str], ...]
+"""Columns of relations, each once."""
 
 
-def origins(block: Block, name: str, columns: Columns) -> list[Origin]:
+def origins(block: Block, name: str) -> list[tuple[int, str]]:
     """The columns of the relations a block reads that one of its outputs is made of, each once."""
-    return list(dict.fromkeys(_of_block(block, name, columns)))
-
-
-def _of_block(block: Block, name: str, columns: Columns) -> Iterator[Origin]:
     index = [each.lower() for each in block.names].index(name.lower())
     match block:
-        case Select() | UnionAll():
-            yield from _of_rows(block, index, columns)
-        case Group():
-            for column in _columns_in(block.items[index]):
-                if column.name.startswith("_sw_r"):
-                    aggregate = block.aggregates[int(column.name.removeprefix("_sw_r"))]
-                    for argument in aggregate.arguments:
-                        yield from _of_rows(block.rows, block.rows.names.index(argument), columns)
-                else:
-                    yield from _of_rows(block.rows, block.rows.names.index(column.name), columns)
-        case Partitioned():
-            for column in _columns_in(block.items[index]):
-                if column.name in block.rows.names:
-                    yield from _of_rows(block.rows, block.rows.names.index(column.name), columns)
-        case Whole():
-            yield from _of_text(block, index, columns)
+        case RowBlock(tree, columns):
+            return list(lineage_of(tree).get(columns[index].id, ()))
+        case GroupBlock():
+            return list(_of_group(block, block.items[index]))
+        case WindowBlock(rows, keys, top, columns):
+            below = lineage_of(rows.tree)
+            leaf = {
+                each: below.get(own.id, ()) for each, own in zip(_leaf(top).columns, rows.columns[keys:], strict=True)
+            }
+            known = lineage_of(top, {column.id: found for column, found in leaf.items()})
+            return list(known.get(columns[index].id, ()))
+        case WholeBlock():
+            return []
 
 
-def _of_rows(rows: Rows, index: int, columns: Columns) -> Iterator[Origin]:
-    if isinstance(rows, UnionAll):
-        for branch in rows.branches:
-            yield from _of_rows(branch, index, columns)
-        return
-    for column in _columns_in(rows.items[index]):
-        for source in rows.sources:
-            if column.table and column.table.lower() != source.alias.lower():
-                continue
-            found = _of_source(source, column.name, columns)
-            if found is not None:
-                yield from found
-                break
-        else:
-            yield from _of_lateral(rows, columns)
+def lineage_of(node: Node, leaf: Mapping[int, Origins] | None = None) -> dict[int, Origins]:
+    """What each column of a tree's output is made of."""
+    below: dict[int, Origins] = {}
+    if isinstance(node, Scan):
+        if node.relation == LEAF and leaf is not None:
+            return dict(leaf)
+        return {each.id: ((node.relation, name),) for each, name in zip(node.columns, node.names, strict=True)}
+    children = children_of(node)
+    if isinstance(node, Join) and node.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK):
+        children = children[:1]
+    known = [lineage_of(child, leaf) for child in children]
+    for each in known:
+        below.update(each)
+    match node:
+        case Project(items) | Aggregate(_, items):
+            return {item.column.id: _of(item.expression, below) for item in items}
+        case Window(items):
+            return {**below, **{item.column.id: _of(item.expression, below) for item in items}}
+        case Unnest(array, element):
+            return {**below, element.id: _of(array, below)}
+        case Union(columns, branches):
+            found: dict[int, Origins] = {}
+            for index, column in enumerate(columns):
+                parts = [known[n].get(branch.output[index].id, ()) for n, branch in enumerate(branches)]
+                found[column.id] = tuple(dict.fromkeys(each for part in parts for each in part))
+            return found
+        case _:
+            return below
 
 
-def _of_source(source: Source, name: str, columns: Columns) -> list[Origin] | None:
-    """What a column of a source is made of, or None if it has no such column."""
-    if isinstance(source.input, int):
-        known = next((each for each in columns[source.input] if each.lower() == name.lower()), None)
-        return [(source.input, known)] if known else None
-    names = [each.lower() for each in source.input.names]
-    return list(_of_rows(source.input, names.index(name.lower()), columns)) if name.lower() in names else None
+def _of(expression: Expression, below: Mapping[int, Origins]) -> Origins:
+    found: dict[tuple[int, str], None] = {}
+    for each in walk(expression):
+        if isinstance(each, Column):
+            found.update(dict.fromkeys(below.get(each.id, ())))
+        elif isinstance(each, Subquery):
+            inner = lineage_of(each.plan)
+            found.update(dict.fromkeys(origin for column in each.plan.output for origin in inner.get(column.id, ())))
+    return tuple(found)
 
 
-def _of_lateral(rows: Select, columns: Columns) -> Iterator[Origin]:
-    """A column that LATERAL VIEW makes: of whatever its function is given."""
-    tree = structure_of(f"SELECT 1 FROM t {rows.laterals}")
-    for lateral in tree.find_all(exp.Lateral):
-        for column in lateral.this.find_all(exp.Column):
-            for source in rows.sources:
-                yield from _of_source(source, column.name, columns) or ()
+def _of_group(group: GroupBlock, item: Expression) -> Origins:
+    below = lineage_of(group.rows.tree)
+    columns = dict(zip(group.rows.names, group.rows.columns, strict=True))
+    found: dict[tuple[int, str], None] = {}
+    for each in walk(item):
+        if not isinstance(each, Name):
+            continue
+        names = [each.name]
+        if each.name.startswith("_sw_r"):
+            result = group.results[int(each.name.removeprefix("_sw_r"))]
+            names = list(result.arguments[:1] if result.function in ("First", "Last") else result.arguments)
+        for name in names:
+            found.update(dict.fromkeys(below.get(columns[name].id, ())))
+    return tuple(found)
 
 
-def _of_text(block: Whole, index: int, columns: Columns) -> Iterator[Origin]:
-    """A text without a plan: the columns that the output names, wherever a relation it reads has them."""
-    try:
-        tree = structure_of(block.text)
-    except SqlglotError:
-        return
-    select = tree if isinstance(tree, exp.Select) else tree.find(exp.Select)
-    read = {number: names for number, names in columns.items() if placeholder(number) in block.text}
-    items = select.expressions if select is not None else []
-    item = items[index] if len(items) == len(block.names) else tree
-    for column in item.find_all(exp.Column):
-        for number, names in read.items():
-            yield from ((number, each) for each in names if each.lower() == column.name.lower())
-
-
-def _columns_in(text: str) -> list[exp.Column]:
-    return list(structure_of(text).find_all(exp.Column))
+def _leaf(node: Node) -> Scan:
+    while not isinstance(node, Scan):
+        node = children_of(node)[0]
+    return node

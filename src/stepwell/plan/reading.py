@@ -6,12 +6,12 @@ is read as it was and as it is. Then the way around a view is longer than the wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from stepwell.plan.blocks import Block, Group, Partitioned, Rows, Select, Source, UnionAll, Whole, inputs_of
-from stepwell.plan.cuts import Sizes, changed_terms, reached, worthwhile
-from stepwell.plan.render import Mode, Term
+from stepwell.algebra.nodes import Fresh, Moment, Node, scans_of
+from stepwell.plan.blocks import Block, WholeBlock, rows_of
+from stepwell.plan.cuts import Cuts, Sizes
+from stepwell.rules.delta import Deltas
 
 WORTHWHILE = 32 * 2**20
 """Bytes below which the choice is not worth a thought."""
@@ -40,32 +40,20 @@ NOTHING = Reading()
 
 def reading_of(block: Block, sizes: Sizes, stored: int) -> Reading:
     """What a block would read of its inputs; `stored` is what is kept of it, which a recomputation is compared with."""
-    if isinstance(block, Whole):
+    if isinstance(block, WholeBlock) or sum(sizes.bytes.values()) <= WORTHWHILE:
         return NOTHING
-    rows = block.rows if isinstance(block, Group | Partitioned) else block
-    everything = sum(sizes.bytes[relation] for relation in inputs_of(rows))
-    return Reading(sum(_change(rows, sizes)), everything + 2 * stored)
+    tree = rows_of(block).tree
+    everything = sum(sizes.bytes.get(scan.relation, 0) for scan in scans_of(tree))
+    fresh = Fresh(tree)
+    cuts = Cuts(sizes, fresh)
+    delta = Deltas(frozenset(sizes.changes), fresh, cuts).of(tree)
+    if delta is None:
+        return NOTHING
+    return Reading(_bytes(delta.tree, cuts, sizes), everything + 2 * stored)
 
 
-def _change(rows: Rows, sizes: Sizes) -> Iterator[int]:
-    """The bytes of each reading of a relation in the change of some rows; one that is cut is read once for all."""
-    cut: dict[tuple[int, tuple[str, ...]], int] = {}
-    for select, term in changed_terms(rows, frozenset(sizes.changes)):
-        cuts = {each.source: each for each in worthwhile(select, term, sizes)}
-        for index, (source, state) in enumerate(zip(select.sources, term.states, strict=True)):
-            reach = reached(select, index, cuts[index].columns) if index in cuts else None
-            if reach is not None:
-                cut[reach.relation, reach.columns] = sizes.bytes[reach.relation]
-            elif state != Mode.DELTA:
-                yield from (sizes.bytes[relation] for relation in inputs_of(source))
-        if term.touched_by is not None:
-            yield from _asked(select, term, sizes)
-    yield from cut.values()
-
-
-def _asked(select: Select, term: Term, sizes: Sizes) -> Iterator[int]:
-    """What is read to know which rows a partner touches: its change, where it is more than a relation."""
-    assert term.touched_by is not None
-    source: Source = select.sources[term.touched_by]
-    if isinstance(source.input, Select | UnionAll):
-        yield from _change(source.input, sizes)
+def _bytes(tree: Node, cuts: Cuts, sizes: Sizes) -> int:
+    """The bytes of each reading of a relation; one that is looked into is read once for all that ask the same."""
+    read = [scan for scan in scans_of(tree) if scan.moment != Moment.DELTA and scan.cut is None]
+    looked = {(look.relation, look.columns) for look in cuts.looks}
+    return sum(sizes.bytes.get(scan.relation, 0) for scan in read) + sum(sizes.bytes[each] for each, _ in looked)

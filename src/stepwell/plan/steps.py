@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from stepwell.algebra.expressions import TRUE, AggregateCall
+from stepwell.algebra.nodes import Filter, Join, JoinKind, Node, Project, Scan, Union, Unnest, Values, children_of
 from stepwell.model.views import RefreshPolicy
 from stepwell.plan.aggregates import Kind, state_of
-from stepwell.plan.blocks import Aggregate, Block, Group, Join, Partitioned, Rows, Select, UnionAll, Whole, obstacle
+from stepwell.plan.blocks import Block, GroupBlock, GroupResult, RowBlock, WholeBlock, WindowBlock, obstacle
 from stepwell.plan.costs import UNKNOWN, Expected
 from stepwell.plan.cuts import Change
 from stepwell.plan.groups import folding_of
 from stepwell.plan.reading import NOTHING, Reading
-from stepwell.plan.render import joins, only_adds
+from stepwell.rules.delta import joins, only_adds
 
 
 class Rule(StrEnum):
@@ -93,10 +95,10 @@ def _step(
         return Step(Rule.RECOMPUTE, f"the change would read {reading}")
     if policy == RefreshPolicy.AUTO and expected.is_dearer:
         return Step(Rule.RECOMPUTE, "the last change took longer than computing everything")
-    if isinstance(block, Partitioned):
+    if isinstance(block, WindowBlock):
         return Step(Rule.TOUCHED_PARTITIONS)
-    assert not isinstance(block, Whole), "it is its own obstacle"
-    if not isinstance(block, Group):
+    assert not isinstance(block, WholeBlock), "it is its own obstacle"
+    if not isinstance(block, GroupBlock):
         return _rows_step(block, frozenset(changes))
     folding = folding_of(block)
     if folding is None:
@@ -104,7 +106,7 @@ def _step(
     if folding.is_invertible:
         return Step(Rule.FOLD)
     takes_back = any(change.retracted for change in changes.values())
-    if takes_back or not only_adds(block.rows, frozenset(changes)):
+    if takes_back or not only_adds(block.rows.tree, frozenset(changes)):
         lost = sum(change.retracted for change in changes.values())
         if hopeful and folding.can_lose and 2 * lost <= changed:
             return Step(Rule.FOLD, losing=True)
@@ -112,63 +114,71 @@ def _step(
     return Step(Rule.FOLD)
 
 
-def _rows_step(rows: Rows, changed: frozenset[int]) -> Step:
-    if not only_adds(rows, changed):
+def _rows_step(rows: RowBlock, changed: frozenset[int]) -> Step:
+    if not only_adds(rows.tree, changed):
         return Step(Rule.TOUCHED_ROWS)
-    return Step(Rule.JOIN if joins(rows) else Rule.APPLY)
+    return Step(Rule.JOIN if joins(rows.tree) else Rule.APPLY)
 
 
-def usual_rules(block: Block) -> list[tuple[str, Rule, str | None]]:
-    """What EXPLAIN says of a block: what it is, its rule, and why not a better one."""
+Explained = tuple[str, Rule, str | None]
+"""What a part of a block is, its rule, and why not a better one."""
+
+
+def usual_rules(block: Block) -> list[Explained]:
+    """What EXPLAIN says of a block, part by part."""
     match block:
-        case Whole(_, _, reason):
+        case WholeBlock(reason=reason):
             return [("query", Rule.RECOMPUTE, reason)]
-        case Group():
-            inner = usual_rules(block.rows) if _says_something(block.rows) else []
-            return [*inner, _group_rule(block)]
-        case Partitioned():
-            inner = usual_rules(block.rows) if _says_something(block.rows) else []
+        case GroupBlock():
+            return [*_row_rules(block.rows.tree, inside=True), _group_rule(block)]
+        case WindowBlock():
             whys = [obstacle(block), "ties are ordered by row identity" if block.made_total else None]
             why = "; ".join(each for each in whys if each) or None
             rule = Rule.TOUCHED_PARTITIONS if block.keys else Rule.RECOMPUTE
-            return [*inner, ("window functions" if block.keys else "limit or window functions", rule, why)]
-        case UnionAll(branches):
-            found: list[tuple[str, Rule, str | None]] = [("union all", Rule.APPLY, None)]
-            for branch in branches:
-                found = [*usual_rules(branch), *found] if _says_something(branch) else found
-            return found
-        case Select():
-            inner = [
-                rule
-                for source in block.sources
-                if not isinstance(source.input, int) and _says_something(source.input)
-                for rule in usual_rules(source.input)
-            ]
-            return [*inner, *_select_rules(block)]
+            what = "window functions" if block.keys else "limit or window functions"
+            return [*_row_rules(block.rows.tree, inside=True), (what, rule, why)]
+        case RowBlock(tree):
+            return _row_rules(tree, inside=False)
 
 
-def _says_something(rows: Rows) -> bool:
-    """Whether rows are more than a relation as it is."""
-    return isinstance(rows, UnionAll) or bool(rows.where or rows.generates or len(rows.sources) > 1 or any(
-        not isinstance(source.input, int) for source in rows.sources))  # fmt: skip
+def _row_rules(tree: Node, *, inside: bool) -> list[Explained]:
+    """The joins and unions of a tree of rows, and what is done with each row, inside a block only if that is much."""
+    found: list[Explained] = []
+    words: list[str] = []
+
+    def look(node: Node) -> None:
+        for child in children_of(node):
+            look(child)
+        match node:
+            case Join(kind):
+                found.append(_join_rule(kind))
+            case Union():
+                found.append(("union all", Rule.APPLY, None))
+            case Filter(condition) if condition != TRUE:
+                words.append("filter")
+            case Unnest():
+                words.append("unnest")
+            case Project() | Scan() | Values():
+                pass
+
+    look(tree)
+    words = [word for word in ("filter", "unnest") if word in words]
+    if words or not inside:
+        found.append((", ".join([*words, "project"]), Rule.APPLY, None))
+    return found
 
 
-def _select_rules(select: Select) -> list[tuple[str, Rule, str | None]]:
-    found: list[tuple[str, Rule, str | None]] = []
-    for source in select.sources[1:]:
-        what = source.join.value.lower()
-        if source.join in (Join.INNER, Join.CROSS):
-            found.append((what, Rule.JOIN, None))
-        else:
-            why = f"a row of {source.alias} that comes or goes can change rows that stay"
-            found.append((what, Rule.TOUCHED_ROWS, why))
-    words = ["filter"] * bool(select.where) + ["unnest"] * select.generates + ["project"]
-    return [*found, (", ".join(words), Rule.APPLY, None)]
+def _join_rule(kind: JoinKind) -> Explained:
+    names = {JoinKind.SEMI: "left semi join", JoinKind.ANTI: "left anti join", JoinKind.MARK: "exists"}
+    what = names.get(kind, f"{kind.value} join")
+    if kind in (JoinKind.INNER, JoinKind.CROSS):
+        return what, Rule.JOIN, None
+    return what, Rule.TOUCHED_ROWS, "a row on its other side that comes or goes can change rows that stay"
 
 
-def _group_rule(group: Group) -> tuple[str, Rule, str | None]:
+def _group_rule(group: GroupBlock) -> Explained:
     what = "distinct" if group.distinct else "group by" if group.keys else "global aggregate"
-    if group.having:
+    if group.having is not None:
         what += ", having"
     folding = folding_of(group)
     if folding is None:
@@ -178,16 +188,18 @@ def _group_rule(group: Group) -> tuple[str, Rule, str | None]:
     return what, Rule.FOLD, f"{_mergeable(group)} cannot be undone: groups that lose their best row are recomputed"
 
 
-def _stateless(group: Group) -> str:
-    names = [_called(each) for each in group.aggregates if state_of(each).kind == Kind.NONE]
+def _stateless(group: GroupBlock) -> str:
+    names = [_called(each) for each in group.results if state_of(each).kind == Kind.NONE]
     return f"{', '.join(dict.fromkeys(names))} cannot be put together from parts"
 
 
-def _called(aggregate: Aggregate) -> str:
-    name = aggregate.direct.split("(")[0].lower()
-    return f"{name}(DISTINCT)" if "(DISTINCT " in aggregate.direct else name
+def _called(result: GroupResult) -> str:
+    call = result.call
+    assert isinstance(call, AggregateCall)
+    name = str(call.get("name") or call.function).lower()
+    return f"{name}(DISTINCT)" if call.distinct else name
 
 
-def _mergeable(group: Group) -> str:
-    names = [_called(each) for each in group.aggregates if state_of(each).kind == Kind.MERGEABLE]
+def _mergeable(group: GroupBlock) -> str:
+    names = [_called(each) for each in group.results if state_of(each).kind == Kind.MERGEABLE]
     return ", ".join(dict.fromkeys(names))

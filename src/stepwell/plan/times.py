@@ -2,28 +2,36 @@
 
 A view's time column is its first output that is a parent's time column, the start or the end of its window, a bucket,
 or one of these plus a constant. What else is made of a time has no watermark: nothing is known of what it does to
-order.
+order. Times are followed from column to column through the tree.
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlglot import exp, parse_one
-from sqlglot.errors import SqlglotError
-
+from stepwell.algebra.expressions import Call, Column, Expression, Literal, Name, transform, walk
+from stepwell.algebra.nodes import (
+    Filter,
+    Join,
+    JoinKind,
+    Node,
+    Project,
+    Scan,
+    Union,
+    Unnest,
+    Window,
+    children_of,
+)
 from stepwell.model.durations import parse_duration
 from stepwell.model.errors import StepwellError
 from stepwell.model.watermarks import Transfer
-from stepwell.plan.blocks import Block, Group, Partitioned, Rows, Select, UnionAll, Whole
+from stepwell.plan.blocks import LEAF, Block, GroupBlock, RowBlock, WholeBlock, WindowBlock
 
 Times = Mapping[int, str]
 """The time columns of the relations that have one."""
-
-SESSION_START, SESSION_TIME = "_sw_start", "_sw_t"
-"""In the rows of a session: when it began, and the time of the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,37 +44,35 @@ class Timing:
 
 def timing_of(block: Block, times: Times, column: str | None = None) -> Timing | None:
     """The time column of a block: its first one, or the one that was chosen."""
-    found = zip(block.names, _of_outputs(block, times), strict=True)
+    found = zip(block.names, transfers_of(block, times), strict=True)
     wanted = (each for each in found if column is None or each[0].lower() == column.lower())
     return next((Timing(name, transfer) for name, transfer in wanted if transfer is not None), None)
 
 
-def _of_outputs(block: Block, times: Times) -> list[Transfer | None]:
-    """What becomes of the watermark in each output of a block."""
+def transfers_of(block: Block, times: Times) -> list[Transfer | None]:
+    """What becomes of the watermark in each output of a block, or None where that is lost."""
     match block:
-        case Select() | UnionAll():
-            return transfers_of(block, times)
-        case Partitioned(rows):
-            columns = dict(zip(rows.names, transfers_of(rows, times), strict=True))
-            return [columns.get(item) for item in block.items]
-        case Group():
+        case RowBlock(tree, columns):
+            known = _Followed(times).of(tree)
+            return [known.get(each.id) for each in columns]
+        case WindowBlock(rows, keys, top, columns):
+            below = transfers_of(rows, times)[keys:]
+            known = _Followed(times, dict(zip(_leaf(top).columns, below, strict=True))).of(top)
+            return [known.get(each.id) for each in columns]
+        case GroupBlock():
             return [_of_group(block, item, times) for item in block.items]
-        case Whole():
+        case WholeBlock():
             return [None] * len(block.names)
 
 
 def windows_of(block: Block, times: Times) -> Timing | None:
-    """The window of each row that a block reads: the column of its rows that says it, and its watermark.
-
-    A session grows with its rows, so each of these is by itself: it ends a gap later.
-    """
+    """The window of each row that a block reads: the column of its rows that says it, and its watermark."""
     match block:
-        case Select() | UnionAll():
+        case RowBlock():
             return timing_of(block, times)
-        case Partitioned(rows):
-            found = zip(rows.names, transfers_of(rows, times), strict=True)
-            return next((Timing(name, transfer) for name, transfer in found if transfer is not None), None)
-        case Group(time_key=int(key)):
+        case WindowBlock(rows):
+            return timing_of(rows, times)
+        case GroupBlock(time_key=int(key)):
             transfer = transfers_of(block.rows, times)[key]
             return None if transfer is None else Timing(f"_sw_g{key}", transfer)
         case _:
@@ -75,97 +81,155 @@ def windows_of(block: Block, times: Times) -> Timing | None:
 
 def session_gap(block: Block) -> int | None:
     """How far apart the rows of a session may be, if a block groups by one."""
-    if not isinstance(block, Group) or not isinstance(block.rows, Select):
+    if not isinstance(block, GroupBlock):
         return None
-    for item in block.items:
-        found = re.fullmatch(rf"\(?_sw_r(\d+) \+ {_INTERVAL}\)?", item)
-        if found and _is_session(block) and _is_last(block, int(found[1])):
-            return parse_duration(f"{found[2]} {found[3]}")
-    return None
+    return next((each.gap for each in block.results if each.gap is not None), None)
 
 
-def transfers_of(rows: Rows, times: Times) -> list[Transfer | None]:
-    """For each column of some rows what becomes of the watermark in it, or None if that is lost."""
-    if isinstance(rows, UnionAll):
-        branches = [transfers_of(branch, times) for branch in rows.branches]
-        return [column[0] if len(set(column)) == 1 else None for column in zip(*branches, strict=True)]
-    return [_of_item(rows, index, times) for index in range(len(rows.items))]
+def delay_of(column: Column, tree: Node, times: Times) -> int | None:
+    """How much later than the time of its row a column of a tree is, if that is a constant."""
+    found = _Followed(times).of(tree).get(column.id)
+    return None if found is None or found.is_window else found.shift
 
 
-def _of_item(select: Select, index: int, times: Times) -> Transfer | None:
-    origin = select.origins[index] if index < len(select.origins) else None
-    if origin is not None:
-        return _of_column(select, origin.source, origin.column, times)
-    try:
-        tree = parse_one(select.items[index], dialect="spark")
-    except SqlglotError:
+def time_column_of(tree: Node, times: Times) -> Column | None:
+    """The first column of a tree that is the time column of what it reads, as it is."""
+    known = _Followed(times).of(tree)
+    return next((each for each in tree.output if known.get(each.id) == Transfer()), None)
+
+
+def _leaf(node: Node) -> Scan:
+    while not (isinstance(node, Scan) and node.relation == LEAF):
+        node = children_of(node)[0]
+    return node
+
+
+class _Followed:
+    """The times in the columns of a tree, from the leaves up."""
+
+    def __init__(self, times: Times, leaf: Mapping[Column, Transfer | None] | None = None) -> None:
+        self._times = times
+        self._leaf = leaf or {}
+
+    def of(self, node: Node) -> dict[int, Transfer]:
+        """The columns of the output of a node that are times."""
+        return {number: found for number, found in self._all(node).items() if found is not None}
+
+    def _all(self, node: Node) -> dict[int, Transfer | None]:
+        match node:
+            case Scan(relation=0) if node.relation == LEAF:
+                return {column.id: found for column, found in self._leaf.items()}
+            case Scan(relation, columns, names):
+                wanted = self._times.get(relation, "").lower()
+                return {
+                    column.id: Transfer()
+                    for column, name in zip(columns, names, strict=True)
+                    if wanted and name.lower() == wanted
+                }
+            case Project(items, child):
+                below = self._all(child)
+                made = _made_below(child)
+                return {item.column.id: _of_expression(item.expression, below, made) for item in items}
+            case Filter(_, child):
+                return self._all(child)
+            case Window(items, child):
+                return self._all(child)
+            case Unnest(array, element, _, _, child):
+                below = self._all(child)
+                return {**below, **_of_hops(array, element, below)}
+            case Join(kind, left, right):
+                if kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK):
+                    return self._all(left)
+                return {**self._all(left), **self._all(right)}
+            case Union(columns, children):
+                branches = []
+                for child in children:
+                    below = self._all(child)
+                    branches.append([below.get(each.id) for each in child.output])
+                return {
+                    column.id: found[0]
+                    for column, found in zip(columns, zip(*branches, strict=True), strict=True)
+                    if len(set(found)) == 1
+                }
+            case _:
+                return {}
+
+
+def _made_below(node: Node) -> dict[int, Expression]:
+    """What the columns of a node are made of, as far as that can be seen through filters and windows."""
+    while isinstance(node, Filter | Window):
+        node = node.child
+    if isinstance(node, Project):
+        return {item.column.id: item.expression for item in node.items}
+    return {}
+
+
+# A struct of times in an unnested array is a column; the times in its fields are kept under numbers of their own.
+_FIELD = 1 << 50
+
+
+def _of_hops(array: Expression, element: Column, below: Mapping[int, Transfer | None]) -> dict[int, Transfer | None]:
+    """The times in the fields of an array of structs that is written out: windows that overlap are such."""
+    if not isinstance(array, Call) or array.function != "CreateArray" or not array.arguments:
+        return {}
+    found: dict[int, Transfer | None] = {}
+    structs = [each for each in array.arguments if isinstance(each, Call) and each.function == "CreateNamedStruct"]
+    if len(structs) != len(array.arguments):
+        return {}
+    for index in range(len(structs[0].arguments) // 2):
+        values = [each.arguments[2 * index + 1] for each in structs]
+        for name, parts in _fields_of(values):
+            merged = _hop([_of_expression(each, below, {}) for each in parts])
+            if merged is not None:
+                label = structs[0].arguments[2 * index]
+                assert isinstance(label, Literal)
+                found[_number(element.id, label.text.strip("'"), name)] = merged
+    return found
+
+
+def _fields_of(values: list[Expression]) -> list[tuple[str, list[Expression]]]:
+    """The values of a field in each struct; if these are structs in turn, the values of each of their fields."""
+    if not all(isinstance(each, Call) and each.function == "CreateNamedStruct" for each in values):
+        return [("", values)]
+    structs = [each for each in values if isinstance(each, Call)]
+    names = [each.text.strip("'") for each in structs[0].arguments[::2] if isinstance(each, Literal)]
+    return [(name, [each.arguments[2 * index + 1] for each in structs]) for index, name in enumerate(names)]
+
+
+def _number(element: int, field: str, inner: str) -> int:
+    return _FIELD + hash((element, field, inner)) % _FIELD
+
+
+def _hop(found: list[Transfer | None]) -> Transfer | None:
+    """Windows that begin every so often and overlap, as one kind of window; or the same time in every element."""
+    if any(each is None for each in found):
         return None
-    columns = {(each.table.lower(), each.name.lower()) for each in tree.find_all(exp.Column)}
-    if len(columns) != 1:
+    transfers = [each for each in found if each is not None]
+    if len(set(transfers)) == 1:
+        return transfers[0]
+    first = transfers[0]
+    shifts = sorted((each.shift for each in transfers), reverse=True)
+    bare = {Transfer(each.every, each.size, each.origin, 0, each.months, each.zone) for each in transfers}
+    if len(bare) != 1 or not first.every or first.zone:
         return None
-    table, name = columns.pop()
-    for number, source in enumerate(select.sources):
-        if table in ("", source.alias.lower()):
-            inner = _of_column(select, number, name, times)
-            if inner is not None:
-                made = _of_text(_about_time(tree))
-                return made.after(inner) if made is not None else None
-    return None
-
-
-def _about_time(tree: exp.Expr) -> str:
-    tree = tree.transform(lambda each: exp.column("_t") if isinstance(each, exp.Column) else each)
-    return tree.sql(dialect="spark", comments=False)
-
-
-def _of_column(select: Select, source: int, column: str, times: Times) -> Transfer | None:
-    """What becomes of the watermark in a column of a source."""
-    relation = select.sources[source].input
-    if isinstance(relation, int):
-        return Transfer() if times.get(relation, "").lower() == column.lower() else None
-    names = [name.lower() for name in relation.names]
-    return transfers_of(relation, times)[names.index(column.lower())] if column.lower() in names else None
-
-
-def is_time(select: Select, source: int, column: str, times: Times) -> bool:
-    """Whether a column of a source is its time column."""
-    relation = select.sources[source].input
-    if isinstance(relation, int):
-        return times.get(relation, "").lower() == column.lower()
-    timing = timing_of(relation, times)
-    return timing is not None and timing.column.lower() == column.lower()
+    if any(high - low != first.every for high, low in itertools.pairwise(shifts)):
+        return None
+    return Transfer(first.every, first.every * len(shifts), first.origin, shifts[0])
 
 
 # -- groups -----------------------------------------------------------------------------------------------------------
 
-_INTERVAL = r"INTERVAL '(-?[\d.]+)' (\w+)"
 
-
-def _of_group(group: Group, item: str, times: Times) -> Transfer | None:
+def _of_group(group: GroupBlock, item: Expression, times: Times) -> Transfer | None:
     """What becomes of the watermark in an output of a group: its time key, its end, or the end of its session."""
-    if group.time_key is not None:
-        key = transfers_of(group.rows, times)[group.time_key]
-        made = _of_text(re.sub(rf"\b_sw_g{group.time_key}\b", "_t", item))
-        return made.after(key) if made is not None and key is not None else None
-    found = re.fullmatch(rf"\(?_sw_r(\d+) \+ {_INTERVAL}\)?", item)
-    if found and _is_session(group) and _is_last(group, int(found[1])):
-        return Transfer(shift=1)  # a session that ends with the watermark is over
-    return None
-
-
-def _is_session(group: Group) -> bool:
-    return isinstance(group.rows, Select) and any(
-        item.replace("`", "").endswith(f".{SESSION_START}") for item in group.rows.items[: group.keys]
-    )
-
-
-def _is_last(group: Group, number: int) -> bool:
-    """Whether an aggregate is the time of a session's last row."""
-    aggregate = group.aggregates[number]
-    if aggregate.function != "max" or not isinstance(group.rows, Select):
-        return False
-    argument = group.rows.items[group.rows.names.index(aggregate.arguments[0])]
-    return argument.replace("`", "").endswith(f".{SESSION_TIME}")
+    if isinstance(item, Name) and item.name.startswith("_sw_r"):
+        result = group.results[int(item.name.removeprefix("_sw_r"))]
+        if result.gap is not None:
+            return Transfer(shift=1)  # a session that ends with the watermark is over
+    if group.time_key is None or session_gap(group) is not None:
+        return None
+    key = transfers_of(group.rows, times)[group.time_key]
+    return _of_expression(item, {}, {}, {f"_sw_g{group.time_key}": key})
 
 
 # -- expressions over a time ------------------------------------------------------------------------------------------
@@ -175,65 +239,227 @@ _MONDAY = 4 * _DAY
 _WIDTHS = {"MICROSECOND": 1, "MILLISECOND": 1_000, "SECOND": 1_000_000, "MINUTE": 60_000_000, "HOUR": 3_600_000_000,
            "DAY": _DAY, "DD": _DAY, "WEEK": 7 * _DAY}  # fmt: skip
 _MONTHS = {"MONTH": 1, "MON": 1, "MM": 1, "QUARTER": 3, "YEAR": 12, "YYYY": 12, "YY": 12}
-_MONTH_NUMBER = r"\(\(YEAR\(_t\) - 2000\) \* 12 \+ MONTH\(_t\) - 1\)"
 
 
-def _of_text(text: str) -> Transfer | None:
-    """What an expression over `_t`, and nothing else, makes of a watermark."""
-    text = text.strip()
-    if found := re.fullmatch(r"TO_UTC_TIMESTAMP\(CAST\((.*) AS TIMESTAMP\), '([^']+)'\)", text):
-        local = f"FROM_UTC_TIMESTAMP(CAST(_t AS TIMESTAMP), '{found[2]}')"
-        inner = _of_text(found[1].replace(local, "_t")) if local in found[1] else None
-        if inner is None or not inner.is_window:
+def _of_expression(
+    expression: Expression,
+    known: Mapping[int, Transfer | None],
+    made: Mapping[int, Expression],
+    named: Mapping[str, Transfer | None] | None = None,
+) -> Transfer | None:
+    """What an expression makes of the watermark of the one time in it."""
+
+    def of(each: Expression) -> Transfer | None:
+        return _of_expression(each, known, made, named)
+
+    match expression:
+        case Column(id=number):
+            return known.get(number)
+        case Name(name):
+            return (named or {}).get(name)
+        case Call(function="Cast", arguments=(inner,)):
+            found = of(inner)
+            if expression.type == "DATE" and inner.type != "DATE":
+                return _after(Transfer(_DAY, _DAY), found)
+            return found if expression.type in ("TIMESTAMP", "TIMESTAMP_NTZ", "BIGINT", "INT", "DATE") else None
+        case Call(function="UnixMicros" | "MicrosToTimestamp", arguments=(inner,)):
+            return of(inner)
+        case Call(function="GetStructField", arguments=(inner,)):
+            return _of_field(expression, inner, known, made, named)
+        case Call(function="TruncTimestamp", arguments=(Literal(text), inner)):
+            return _after(_truncated(text.strip("'")), of(inner))
+        case Call(function="TimestampAddInterval" | "TimeAdd", arguments=(inner, length)):
+            return _shifted(of(inner), _interval(length), 1)
+        case Call(function="DatetimeSub"):
+            inner, length = expression.arguments[:2]
+            return _shifted(of(inner), _interval(length), -1)
+        case Call(function="Add", arguments=(left, right)):
+            if (by := _constant(right)) is not None:
+                return _shifted(of(left), by, 1)
+            return _shifted(of(right), _constant(left), 1)
+        case Call(function="Subtract", arguments=(left, right)):
+            if (by := _constant(right)) is not None:
+                return _shifted(of(left), by, -1)
+            bucket = _remainder(right, left)
+            return _after(bucket, of(left)) if bucket is not None else None
+        case Call(function="AddMonths", arguments=(Literal(text), count)) if "2000-01-01" in text:
+            return _of_months(count, of)
+        case Call(function="ToUTCTimestamp", arguments=(inner, Literal(zone))):
+            return _zoned(inner, zone, known, made, named)
+        case _:
             return None
-        return Transfer(inner.every, inner.size, inner.origin, inner.shift, inner.months, found[2])
-    for pattern, make in _FORMS:
-        if found := re.fullmatch(pattern, text):
-            try:
-                return make(*found.groups())
-            except (StepwellError, KeyError):
-                return None
+
+
+def _of_field(
+    expression: Call,
+    inner: Expression,
+    known: Mapping[int, Transfer | None],
+    made: Mapping[int, Expression],
+    named: Mapping[str, Transfer | None] | None,
+) -> Transfer | None:
+    """A field of a struct that was made below, of an element of an array of them, or of a struct in such an element."""
+    name = expression.get("fieldName")
+    if isinstance(inner, Call) and inner.function == "CreateNamedStruct":
+        labels = [each.text.strip("'") for each in inner.arguments[::2] if isinstance(each, Literal)]
+        return _of_expression(inner.arguments[2 * labels.index(name) + 1], known, made, named)
+    if isinstance(inner, Column):
+        found = known.get(_number(inner.id, name, ""))
+        if found is not None:
+            return found
+        below = made.get(inner.id)
+        if isinstance(below, Call) and below.function == "CreateNamedStruct":
+            labels = [each.text.strip("'") for each in below.arguments[::2] if isinstance(each, Literal)]
+            return _of_expression(below.arguments[2 * labels.index(name) + 1], known, {})
+        if isinstance(below, Call) and below.function == "GetStructField" and isinstance(below.arguments[0], Column):
+            return known.get(_number(below.arguments[0].id, below.get("fieldName"), name))
     return None
 
 
-def _shifted(sign: str, number: str, unit: str) -> Transfer:
-    return Transfer(shift=(1 if sign == "+" else -1) * parse_duration(f"{number} {unit}"))
+def _after(outer: Transfer | None, inner: Transfer | None) -> Transfer | None:
+    return None if outer is None or inner is None else outer.after(inner)
 
 
-def _windowed(size: str, every: str | None, end: str) -> Transfer:
-    length = parse_duration(size)
-    return Transfer(parse_duration(every) if every else length, length, shift=length if end == "end" else 0)
+def _shifted(inner: Transfer | None, by: int | None, sign: int) -> Transfer | None:
+    return None if inner is None or by is None else inner.shifted(sign * by)
 
 
-def _truncated(unit: str) -> Transfer:
+def _constant(expression: Expression) -> int | None:
+    """A number that is written out."""
+    if isinstance(expression, Call) and expression.function == "Cast":
+        return _constant(expression.arguments[0])
+    if not isinstance(expression, Literal) or expression.type not in ("INT", "BIGINT", "SMALLINT", "TINYINT"):
+        return None
+    found = re.fullmatch(r"(-?\d+)[LSYlsy]?", expression.text)
+    return int(found[1]) if found else None
+
+
+def _interval(expression: Expression) -> int | None:
+    """An interval that is written out, in microseconds."""
+    if isinstance(expression, Call) and expression.function == "Cast":
+        return _interval(expression.arguments[0])
+    if not isinstance(expression, Literal):
+        return None
+    found = re.fullmatch(r"INTERVAL '(-?)([^']*)'( [A-Z ]+)?", expression.text)
+    if not found:
+        return None
+    sign, value, unit = (-1 if found[1] else 1), found[2], (found[3] or "").strip()
+    if not unit:
+        try:
+            return sign * parse_duration(value)
+        except StepwellError:
+            return None
+    names = ["DAY", "HOUR", "MINUTE", "SECOND"]
+    first = unit.split(" ")[0]
+    if first not in names:
+        return None
+    parts = re.split(r"[ :]", value)
+    total = 0.0
+    scales = dict(zip(names, (_DAY, 3_600_000_000, 60_000_000, 1_000_000), strict=True))
+    for name, part in zip(names[names.index(first) :], parts, strict=False):
+        whole, _, fraction = part.partition(".")
+        total += int(whole) * scales[name] + (int(fraction.ljust(6, "0")[:6]) if fraction else 0)
+    return sign * int(total)
+
+
+def _remainder(expression: Expression, time: Expression) -> Transfer | None:
+    """`time` modulo a width, counted from an origin: what is taken away from a time to get its bucket."""
+    match expression:
+        case Call(function="Pmod", arguments=(inner, width)):
+            pass
+        case Call(
+            function="CaseWhen",
+            arguments=(_, Call(function="Add"), Call(function="Remainder", arguments=(inner, width))),
+        ):
+            pass
+        case _:
+            return None
+    length = _constant(width)
+    if not length or length < 0:
+        return None
+    origin = 0
+    if inner != time:
+        if not isinstance(inner, Call) or inner.function != "Subtract" or inner.arguments[0] != time:
+            return None
+        found = _constant(inner.arguments[1])
+        if found is None:
+            return None
+        origin = found
+    return Transfer(length, length, origin)
+
+
+def _truncated(unit: str) -> Transfer | None:
     if unit.upper() in _MONTHS:
         return Transfer(months=_MONTHS[unit.upper()])
-    width = _WIDTHS[unit.upper()]
-    return Transfer(width, width, _MONDAY if unit.upper() == "WEEK" else 0)
+    width = _WIDTHS.get(unit.upper())
+    return Transfer(width, width, _MONDAY if unit.upper() == "WEEK" else 0) if width else None
 
 
-def _bucketed(origin: str | None, width: str) -> Transfer:
-    return Transfer(int(width), int(width), int(origin or 0))
+def _of_months(count: Expression, of) -> Transfer | None:  # type: ignore[no-untyped-def]  # a closure
+    """Months since 2000, less those since the bucket has begun."""
+    match count:
+        case Call(function="Subtract", arguments=(number, Call(function="Pmod", arguments=(other, width)))):
+            months = _constant(width)
+            inner = _months_since_2000(number)
+            if months and number == other and inner is not None:
+                return _after(Transfer(months=months), of(inner))
+    return None
 
 
-_FORMS = (
-    (r"\(?_t\)?", lambda: Transfer()),
-    (r"CAST\(_t AS TIMESTAMP(?:_NTZ|_LTZ)?\)", lambda: Transfer()),
-    (rf"\(?_t ([+-]) {_INTERVAL}\)?", _shifted),
-    (rf"\(?{_INTERVAL} \+ _t\)?", lambda number, unit: _shifted("+", number, unit)),
-    (r"\(?_t ([+-]) (\d+)\)?", lambda sign, number: Transfer(shift=int(sign + number))),
-    (r"WINDOW\(_t, '([^']+)'(?:, '([^']+)')?\)\.(start|end)", _windowed),
-    (r"TIMESTAMP_MICROS\(UNIX_MICROS\(_t\) - PMOD\(UNIX_MICROS\(_t\) - (-?\d+), (\d+)\)\)", _bucketed),
-    (r"\(?_t - PMOD\(_t(?: - (-?\d+))?, (\d+)\)\)?", _bucketed),
-    (
-        r"\(?\(_t - PMOD\(_t, (\d+)\)\) \+ \1\)?",
-        lambda width: Transfer(int(width), int(width), shift=int(width)),
-    ),
-    (r"DATE_TRUNC\('(\w+)', _t\)", _truncated),
-    (r"(?:CAST\(_t AS DATE\)|TO_DATE\(_t\)|DATE\(_t\))", lambda: Transfer(_DAY, _DAY)),
-    (
-        rf"(?:CAST\()?ADD_MONTHS\(CAST\('2000-01-01' AS DATE\), {_MONTH_NUMBER} - PMOD\({_MONTH_NUMBER}, (\d+)\)\)"
-        r"(?: AS TIMESTAMP\))?",
-        lambda months: Transfer(months=int(months)),
-    ),
-)
+def _months_since_2000(expression: Expression) -> Expression | None:
+    """The time in `(year(t) - 2000) * 12 + month(t) - 1`."""
+    match expression:
+        case Call(
+            function="Subtract",
+            arguments=(
+                Call(
+                    function="Add",
+                    arguments=(
+                        Call(
+                            function="Multiply",
+                            arguments=(
+                                Call(function="Subtract", arguments=(Call(function="Year", arguments=(one,)), _)),
+                                _,
+                            ),
+                        ),
+                        Call(function="Month", arguments=(other,)),
+                    ),
+                ),
+                _,
+            ),
+        ):
+            return _as_time(one) if one == other else None
+    return None
+
+
+def _as_time(expression: Expression) -> Expression:
+    """The time behind the day that it was cast to."""
+    if isinstance(expression, Call) and expression.function == "Cast" and expression.type == "DATE":
+        return expression.arguments[0]
+    return expression
+
+
+def _zoned(
+    inner: Expression,
+    zone: str,
+    known: Mapping[int, Transfer | None],
+    made: Mapping[int, Expression],
+    named: Mapping[str, Transfer | None] | None,
+) -> Transfer | None:
+    """A bucket of local times, as an instant."""
+    local = [
+        each for each in walk(inner)
+        if isinstance(each, Call) and each.function == "FromUTCTimestamp"
+        and isinstance(each.arguments[1], Literal) and each.arguments[1].text == zone
+    ]  # fmt: skip
+    if not local or len(set(local)) != 1:
+        return None
+    time = _of_expression(local[0].arguments[0], known, made, named)
+    marker = Name("_local", "TIMESTAMP")
+
+    def change(each: Expression) -> Expression | None:
+        return marker if each == local[0] else None
+
+    found = _of_expression(transform(inner, change), {}, {}, {"_local": Transfer()})
+    if found is None or not found.is_window or time != Transfer():
+        return None
+    return Transfer(found.every, found.size, found.origin, found.shift, found.months, zone.strip("'"))

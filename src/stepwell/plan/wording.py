@@ -4,19 +4,50 @@ from __future__ import annotations
 
 import re
 
-from stepwell.plan.blocks import Block, Group, Partitioned, Select, UnionAll, Whole
+from stepwell.algebra.expressions import Column, Expression, Name, transform
+from stepwell.algebra.nodes import Node, Project, Scan, nodes_of
+from stepwell.algebra.printing import print_expression
+from stepwell.plan.blocks import Block, GroupBlock, WholeBlock, rows_of
 
 
 def users_words(block: Block, text: str) -> str:
-    """`text` with the names of outputs, results, keys and arguments replaced by what they stand for in the query."""
+    """`text`, a piece of SQL that we made, with our names replaced by what they stand for in the query."""
     cast = re.fullmatch(r"CAST\((.*) AS [\w<>:, ]+(?:\(\d+,\d+\))?\)", text)
     text = (cast[1] if cast else text).replace("`", "")
-    if isinstance(block, UnionAll | Whole):
+    if isinstance(block, WholeBlock):
         return text
-    text = dict(zip(block.names, block.items, strict=True)).get(text, text)
-    if isinstance(block, Group):
-        text = re.sub(r"\b_sw_[ro](\d+)\b", lambda found: block.aggregates[int(found[1])].direct, text)
-    if isinstance(block, Group | Partitioned) and isinstance(block.rows, Select):
-        items = dict(zip(block.rows.names, block.rows.items, strict=True))
-        text = re.sub(r"\b_sw_[gx]\d+\b", lambda found: items.get(found[0], found[0]), text)
+    words = _words(block)
+    for _ in range(8):
+        said = re.sub(r"\b(?:c\d+|_sw_[rogx]\d+)\b|^\w+$", lambda found: words.get(found[0], found[0]), text)
+        if said == text:
+            break
+        text = said
     return text.replace("`", "")
+
+
+def _words(block: Block) -> dict[str, str]:
+    """What our names stand for: columns of relations by their names, others by what they are made of."""
+    rows = rows_of(block)
+    found = _columns(rows.tree)
+    found.update({name: found.get(f"c{each.id}", name) for name, each in zip(rows.names, rows.columns, strict=True)})
+    if isinstance(block, GroupBlock):
+        for index, result in enumerate(block.results):
+            found[f"_sw_r{index}"] = found[f"_sw_o{index}"] = print_expression(result.call)
+        found.update({name: print_expression(item) for name, item in zip(block.names, block.items, strict=True)})
+    return found
+
+
+def _columns(tree: Node) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for node in nodes_of(tree):
+        if isinstance(node, Project):
+            for item in node.items:
+                if item.expression != item.column:
+                    found.setdefault(f"c{item.column.id}", print_expression(_bare(item.expression)))
+        elif isinstance(node, Scan):
+            found.update({f"c{each.id}": name for each, name in zip(node.columns, node.names, strict=True)})
+    return found
+
+
+def _bare(expression: Expression) -> Expression:
+    return transform(expression, lambda each: Name(f"c{each.id}", each.type) if isinstance(each, Column) else None)

@@ -16,7 +16,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from stepwell.algebra.expressions import TRUE, Column, null, number
+from stepwell.algebra.expressions import TRUE, Column, identity, null, number
 from stepwell.algebra.nodes import (
     Filter,
     Fresh,
@@ -29,7 +29,6 @@ from stepwell.algebra.nodes import (
     Scan,
     Union,
     Unnest,
-    Values,
     children_of,
     passed,
     relations_of,
@@ -107,13 +106,11 @@ class Deltas:
             right = self.cutting.partner(join, join.right, left, self._at(join.right, Moment.AFTER))
             terms.append(joined(join, left, right, self.fresh))
         if (delta := self.of(join.right)) is not None:
+            before = self.cutting.partner(join, join.left, delta, self._at(join.left, Moment.BEFORE))
+            touched = replace(before, tree=Join(JoinKind.SEMI, before.tree, delta.tree, join.condition or TRUE))
             for moment, sign in ((Moment.AFTER, 1), (Moment.BEFORE, -1)):
-                before = self.cutting.partner(join, join.left, delta, self._at(join.left, Moment.BEFORE))
-                touched = Join(JoinKind.SEMI, before.tree, delta.tree, join.condition or TRUE)
-                there = self.cutting.partner(
-                    join, join.right, replace(before, tree=touched), self._at(join.right, moment)
-                )
-                terms.append(self._signed(joined(join, replace(before, tree=touched), there, self.fresh), sign))
+                there = self.cutting.partner(join, join.right, touched, self._at(join.right, moment))
+                terms.append(self._signed(joined(join, touched, there, self.fresh), sign))
         return terms
 
     def _missing(self, join: Join) -> list[Identified]:
@@ -124,7 +121,7 @@ class Deltas:
             return []
         items = [Item(each, null(each.type)) for each in join.left.output] + list(passed(join.right.output))
         id_ = self.fresh.column("BIGINT", nullable=False)
-        missing = Item(id_, replace(joined_identity(delta.id)))
+        missing = Item(id_, identity(null("BIGINT"), delta.id))
         tree = Project((*items, missing, *passed((delta.sign,))), delta.tree)
         return [Identified(tree, id_, delta.sign)]
 
@@ -145,13 +142,6 @@ class Deltas:
             columns: tuple[Column, ...] = (*node.output, term.id, term.sign)
             children.append(Project(tuple(Item(self.fresh.like(each), each) for each in columns), term.tree))
         return Identified(Union((*node.output, id_, sign), tuple(children)), id_, sign)
-
-
-def joined_identity(right: Column):  # type: ignore[no-untyped-def]  # an expression
-    """The identity of a joined row whose left side is missing."""
-    from stepwell.algebra.expressions import identity
-
-    return identity(null("BIGINT"), right)
 
 
 def only_adds(node: Node, changed: AbstractSet[int]) -> bool:
@@ -175,6 +165,3 @@ def is_netted(node: Node, changed: AbstractSet[int]) -> bool:
 def joins(node: Node) -> bool:
     """Whether several sources meet anywhere in a tree."""
     return isinstance(node, Join) or any(joins(child) for child in children_of(node))
-
-
-__all__ = ["Deltas", "NoCutting", "Values", "is_netted", "joins", "only_adds"]

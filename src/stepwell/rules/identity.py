@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from stepwell.algebra.expressions import ROW, Column, Expression, Literal, identity, number, transform
+from stepwell.algebra.expressions import ROW, Column, Expression, identity, number, transform
 from stepwell.algebra.nodes import (
     Filter,
     Fresh,
@@ -116,7 +116,3 @@ def united(node: Union, branches: list[tuple[int, Identified]], fresh: Fresh) ->
 
 def _with_row(expression: Expression, id_: Column) -> Expression:
     return transform(expression, lambda each: id_ if each == ROW else None)
-
-
-def constant(value: int) -> Literal:
-    return number(value)

@@ -150,6 +150,8 @@ _FORBIDDEN = {
     "current_catalog", "current_database", "current_schema", "monotonically_increasing_id", "spark_partition_id",
     "input_file_name", "input_file_block_start", "input_file_block_length", "version",
 }  # fmt: skip
+_MOVING_DAYS = {"now", "today", "tomorrow", "yesterday"}
+"""What may stand in a literal of a day or an instant, and is another one tomorrow."""
 _WITHOUT_PARENTHESES = {"current_timestamp", "current_date", "current_time", "current_user", "session_user"}
 
 
@@ -158,6 +160,10 @@ def forbidden_function(text: Slice) -> Slice | None:
     tokens = tokenize(text.source[: text.end], text.start)
     for index, token in enumerate(tokens):
         name = token.text.lower()
+        if token.says("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ") and index + 1 < len(tokens):
+            value = tokens[index + 1]
+            if value.kind == TokenKind.STRING and value.text[1:-1].strip().lower() in _MOVING_DAYS:
+                return Slice(text.source, token.start, value.end)
         called = index + 1 < len(tokens) and tokens[index + 1].says("(")
         if token.kind != TokenKind.WORD or name not in _FORBIDDEN or not (called or name in _WITHOUT_PARENTHESES):
             continue

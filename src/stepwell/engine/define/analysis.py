@@ -1,4 +1,8 @@
-"""Analysis: a view's text to its columns and its plan, with Spark as the judge of what the text means."""
+"""Analysis: a view's text to its columns and its plan. What the text means is for Spark to say.
+
+Spark analyzes the text over empty stand-ins for the relations that it names. Its analyzed plan is read as a tree, the
+tree is printed, and only if Spark takes what was printed for the same query is the tree used; else it is a whole.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,22 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
+from stepwell.algebra.expressions import Expression
+from stepwell.algebra.lowering import lowered
+from stepwell.algebra.nodes import Moment, scans_of
+from stepwell.algebra.printing import UnprintableError, print_expression, print_outputs, scan_name
+from stepwell.algebra.pruning import pruned
+from stepwell.algebra.reading import Query, UnknownPartError, read_query
 from stepwell.catalog import relations
 from stepwell.engine.definitions import Definitions, load
 from stepwell.engine.failures import translated
+from stepwell.engine.jvm import PlanReader
 from stepwell.engine.read.queries import plain_name
 from stepwell.engine.read.system import SYSTEM_NAMESPACE
 from stepwell.engine.runtime import Runtime
@@ -22,6 +34,7 @@ from stepwell.model.durations import parse_duration
 from stepwell.model.errors import (
     DuplicateNameError,
     InvalidDefinitionError,
+    Place,
     ReservedNameError,
     StepwellError,
     UnstorableTypeError,
@@ -30,29 +43,18 @@ from stepwell.model.errors import (
 )
 from stepwell.model.files import DIFF, EPOCH, HIDDEN_PREFIX, ROW_ID
 from stepwell.model.relations import Column, Relation, RelationKind, can_be_time, is_integer_time
-from stepwell.model.types import VOID, quote
+from stepwell.model.types import VOID, parse_type, quote
 from stepwell.model.views import Emission, EmitMode, Input, RelationId, placeholder
-from stepwell.plan.blocks import Block, Group, Partitioned, Plan, Rows, Select, UnionAll, Whole
-from stepwell.plan.decompose import Decomposer
+from stepwell.plan.blocks import Block, GroupBlock, RowBlock, ViewPlan, WholeBlock, WindowBlock, rows_of
+from stepwell.plan.decomposition import decomposed
 from stepwell.plan.groups import folding_of
 from stepwell.plan.lateness import ENTRY, Judged, judged_in, with_sources
-from stepwell.plan.render import Mode, keys_of, partitioned_sql, rows_sql, view_name
-from stepwell.plan.times import Timing, timing_of
+from stepwell.plan.lineage import lineage_of
+from stepwell.plan.render import keys_of, rows_sql, windows_sql
+from stepwell.plan.times import Times, Timing, timing_of
 from stepwell.sql import Composition, Reference, find_references, forbidden_function, window_calls
 from stepwell.sql.statements import CreateView, Slice
 from stepwell.storage.types import from_spark, spark_schema
-
-_ONE_THING = (
-    (r"named_struct\(", "struct("),
-    (r"\bNOT isnull\(", "isnotnull("),
-    (r"\bJoin Cross\b", "Join Inner"),
-    (r"(LateralJoin .*), Cross", r"\1, Inner"),
-    (r"cast\((\d{4}-\d\d-\d\d) as date\)", r"\1"),
-    (r"cast\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) as timestamp\)", r"\1"),
-)
-"""Ways in which two texts of one meaning differ in Spark's plan: a comma for a CROSS JOIN, DATE '…' for a CAST."""
-
-_OPERATOR = re.compile(r"^[\s:|+\-]*(\w+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,14 @@ class Analyzed:
     bound: str
     parents: tuple[RelationId, ...]
     inputs: tuple[Input, ...]
-    plan: Plan
+    plan: ViewPlan
     hidden: tuple[tuple[Column, ...], ...]
     timings: tuple[Timing | None, ...]
     emission: Emission
     judged: Judged | None
     ledger: tuple[Column, ...]
+    lineage: dict[str, list[tuple[int, str]]]
+    """What each column is made of, in the stored relations that are read."""
 
 
 def analyze(runtime: Runtime, statement: CreateView) -> Analyzed:
@@ -79,30 +83,23 @@ def analyze(runtime: Runtime, statement: CreateView) -> Analyzed:
     bound, parents, inputs = _bind(runtime, statement)
     with runtime.analyzing, _schemas(runtime.spark.session, inputs) as session:
         with translated(bound):
-            schema = session.sql(bound.text).schema
+            frame = session.sql(bound.text)
+            schema = frame.schema
         columns = _columns(statement, schema)
-        names = tuple(column.name for column in columns)
         _refuse_unnamed(statement, schema)
-        text = bound.text
-        by_placeholder = {placeholder(relation.id): relation for relation in inputs}
-        known = {name: tuple(column.name for column in each.columns) for name, each in by_placeholder.items()}
+        names = tuple(column.name for column in columns)
         times = {int(relation.id): time for relation in inputs if (time := relation.time_column)}
-        tables = frozenset(int(relation.id) for relation in inputs if relation.kind == RelationKind.TABLE)
-        plan, again = Decomposer(known, times, tables).plan(text, names)
-        if not isinstance(plan.root, Whole):
-            reason = _misread(session, text, again)
-            plan = Plan(Whole(text, names, reason)) if reason else plan
-        try:
-            plan, hidden, _ = _typed(session, plan, known, None)
-        except _Unfit as reason:
-            plan, hidden = Plan(Whole(text, names, str(reason))), ()
-        timings = _timings(statement, plan, times, columns)
-        emission = _emission(runtime, statement, columns, inputs, timings[-1])
-        judged = judged_in(plan, times) if emission.tolerance is not None else None
-        ledger = _typed(session, plan, known, judged)[2] if judged is not None else ()
+        reader = runtime.spark.plans
+        _refuse_changing(reader, frame, statement)
+        plan, lineage = _plan(reader, session, frame, bound.text, names, inputs, times)
+    hidden = tuple(block_columns(block) for block in plan.hidden)
+    timings = _timings(statement, plan, times, columns)
+    emission = _emission(runtime, statement, columns, inputs, timings[-1])
+    judged = judged_in(plan, times) if emission.tolerance is not None else None
+    ledger = _late_columns(plan, judged, inputs, hidden) if judged is not None else ()
     return Analyzed(
         columns,
-        text,
+        bound.text,
         parents,
         tuple(Input(each.id, tuple(column.name for column in each.columns)) for each in inputs),
         plan,
@@ -111,11 +108,122 @@ def analyze(runtime: Runtime, statement: CreateView) -> Analyzed:
         emission,
         judged,
         ledger,
+        lineage,
     )
 
 
-class _Unfit(Exception):
-    """A decomposition that Spark does not see as we do."""
+def read_text(reader: PlanReader, session: SparkSession, frame: DataFrame, numbers: Mapping[str, int]) -> Query | str:
+    """The tree of a query that Spark has analyzed, or why there is none that means the same to Spark."""
+    try:
+        prepared = reader.prepared(reader.analyzed(frame))
+        query = read_query(reader.read(prepared), numbers)
+        text = print_outputs(query.tree, [(column, f"o{index}") for index, column in enumerate(query.outputs)])
+    except UnknownPartError as part:
+        return f"{part} has no rule"
+    except UnprintableError as part:
+        return f"{part} cannot be written in SQL"
+    except PySparkException as error:
+        return f"Spark does not turn its subqueries into joins ({_first_line(error)})"
+    with _without_ordinals(session):
+        try:
+            again = reader.prepared(reader.analyzed(session.sql(text)))
+        except PySparkException as error:
+            return f"Spark does not take what we would write for it ({_first_line(error)})"
+    if not reader.same(prepared, again):
+        return "Spark takes what we would write for it for another query"
+    return query
+
+
+def _plan(
+    reader: PlanReader,
+    session: SparkSession,
+    frame: DataFrame,
+    text: str,
+    names: tuple[str, ...],
+    inputs: Sequence[Relation],
+    times: Times,
+) -> tuple[ViewPlan, dict[str, list[tuple[int, str]]]]:
+    """The blocks of a query, and what its columns are made of."""
+    numbers = {placeholder(relation.id): int(relation.id) for relation in inputs}
+    whole = tuple(int(relation.id) for relation in inputs)
+    query = read_text(reader, session, frame, numbers)
+    if isinstance(query, str):
+        return ViewPlan(WholeBlock(text, names, query, whole)), {}
+    try:
+        query = lowered(query)
+        kept = {
+            column.id
+            for scan in scans_of(query.tree)
+            for column, name in zip(scan.columns, scan.names, strict=True)
+            if times.get(scan.relation, "").lower() == name.lower()
+        }
+        query = dataclasses.replace(query, tree=pruned(query.tree, {each.id for each in query.outputs}, kept))
+        made = lineage_of(query.tree)
+        lineage = {name: list(made.get(each.id, ())) for name, each in zip(names, query.outputs, strict=True)}
+        plan = decomposed(query, names, times)
+        for block in (*plan.hidden, plan.root):
+            if isinstance(block, GroupBlock):
+                folding_of(block)  # fails here, if it does, rather than in an epoch
+            _require_storable(rows_of(block) if isinstance(block, GroupBlock | WindowBlock) else None)
+        for block in plan.hidden:
+            block_columns(block)
+    except UnknownPartError as part:
+        return ViewPlan(WholeBlock(text, names, f"{part} has no rule", whole)), {}
+    except UnstorableTypeError as error:
+        return ViewPlan(WholeBlock(text, names, error.message, whole)), {}
+    return plan, lineage
+
+
+def _require_storable(rows: RowBlock | None) -> None:
+    for column in rows.columns if rows is not None else ():
+        if parse_type(column.type) == VOID:
+            raise UnstorableTypeError("a value in it has no type")
+
+
+def block_columns(block: Block) -> tuple[Column, ...]:
+    """The columns of a hidden block, as they are stored."""
+    match block:
+        case RowBlock(_, columns, names) | WindowBlock(columns=columns, names=names):
+            found: Sequence[Any] = columns
+        case GroupBlock(items=items, names=names):
+            found = items
+        case WholeBlock():
+            raise UnstorableTypeError("the types of a whole are not known")
+    return tuple(Column(name, parse_type(each.type)) for name, each in zip(names, found, strict=True))
+
+
+@contextmanager
+def _without_ordinals(session: SparkSession) -> Iterator[None]:
+    """A session in which a number in GROUP BY or ORDER BY is a number."""
+    settings = ("spark.sql.groupByOrdinal", "spark.sql.orderByOrdinal")
+    before = {name: session.conf.get(name) for name in settings}
+    for name in settings:
+        session.conf.set(name, "false")
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            session.conf.set(name, value or "true")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _refuse_changing(reader: PlanReader, frame: DataFrame, statement: CreateView) -> None:
+    """Refuse a query that gives other rows each time it is asked, whatever it reads."""
+    plan = reader.analyzed(frame)
+    what = reader.undetermined(plan) or ("the current time or user" if reader.changes_with_time(plan) else None)
+    if what is not None:
+        raise _changing(what, statement.query.place)
+
+
+def _changing(what: str, place: Place) -> UnsupportedError:
+    return UnsupportedError(
+        f"{what} gives another value each time it is asked, so no view can stay equal to it",
+        place=place,
+        hint="Store such a value in a column when the row is inserted.",
+    )
 
 
 # -- names ------------------------------------------------------------------------------------------------------------
@@ -125,11 +233,8 @@ def _bind(runtime: Runtime, statement: CreateView) -> tuple[Composition, tuple[R
     """The text with placeholders, the relations it names, and the stored ones behind them."""
     function = forbidden_function(statement.query)
     if function is not None:
-        raise UnsupportedError(
-            f"{function.text}() gives another value each time it is asked, so no view can stay equal to it",
-            place=function.place,
-            hint="Store such a value in a column when the row is inserted.",
-        )
+        what = function.text if " " in function.text else f"{function.text}()"
+        raise _changing(what, function.place)
     parents: dict[RelationId, None] = {}
     inputs: dict[RelationId, Relation] = {}
     replacements: dict[Slice, str] = window_calls(statement.query)
@@ -230,7 +335,7 @@ def _schemas(base: SparkSession, inputs: Sequence[Relation]) -> Iterator[SparkSe
         schema = spark_schema(columns)
         _register(base, placeholder(number), schema, made)
         with_id = StructType([*schema.fields, StructField(ROW_ID, LongType())])
-        _register(base, view_name(number, Mode.AFTER), with_id, made)
+        _register(base, scan_name(number, Moment.AFTER), with_id, made)
 
     for relation in inputs:
         register(relation.id, relation.columns)
@@ -246,71 +351,15 @@ def _register(session: SparkSession, name: str, schema: StructType, made: list[s
     made.append(name)
 
 
-def analyzed_plan(session: SparkSession, text: str) -> str:
-    """Spark's analyzed plan of a query, its ids renumbered in the order in which they appear."""
-    whole = session.sql(f"EXPLAIN EXTENDED {text}").collect()[0][0]
-    found = re.search(r"== Analyzed Logical Plan ==\n.*?\n(.*?)\n\n== Optimized", whole, re.DOTALL)
-    plan = found.group(1) if found else whole
-    for ours, theirs in _ONE_THING:
-        plan = re.sub(ours, theirs, plan)
-    plan = re.sub(r"\bdate_trunc\(\w+", lambda match: match[0].lower(), plan)
-    ids: dict[str, str] = {}
-    return re.sub(r"(#|CTERelation\w+ )(\d+)", lambda each: each[1] + ids.setdefault(each[2], str(len(ids))), plan)
-
-
-def _misread(session: SparkSession, text: str, again: str) -> str | None:
-    """Why what sqlglot would write for a text does not mean the same."""
-    try:
-        if analyzed_plan(session, text) == analyzed_plan(session, again):
-            return None
-    except PySparkException:
-        pass
-    return "sqlglot would write it otherwise, and Spark would not take that for the same"
-
-
-def _typed(
-    session: SparkSession, plan: Plan, known: Mapping[str, tuple[str, ...]], judged: Judged | None
-) -> tuple[Plan, tuple[tuple[Column, ...], ...], tuple[Column, ...]]:
-    """The plan with the types that Spark finds, the columns of its hidden blocks, and those of a judged row."""
-    made: list[str] = []
-    late: tuple[Column, ...] = ()
-    names = {int(name.removeprefix("_sw_rel")): each for name, each in known.items()}
-    hidden: list[Block] = []
-    columns: list[tuple[Column, ...]] = []
-    try:
-        for index, block in enumerate(plan.hidden):
-            block, schema = _typed_block(session, block)
-            if judged is not None and judged.index == index:
-                late = _late_columns(session, block, judged, names)
-            try:
-                found = tuple(Column(field.name, from_spark(field.dataType)) for field in schema.fields)
-            except UnstorableTypeError as error:
-                raise _Unfit(error.message) from None
-            if any(column.type == VOID for column in found):
-                raise _Unfit("a part of it has a column without a type")
-            hidden.append(block)
-            columns.append(found)
-            names[-index - 1] = tuple(column.name for column in found)
-            _register(session, placeholder(-index - 1), spark_schema(found), made)
-            with_id = StructType([*spark_schema(found).fields, StructField(ROW_ID, LongType())])
-            _register(session, view_name(-index - 1, Mode.AFTER), with_id, made)
-        root, _ = _typed_block(session, plan.root)
-        if judged is not None and judged.index == len(plan.hidden):
-            late = _late_columns(session, root, judged, names)
-    except PySparkException as error:
-        raise _Unfit(f"Spark does not take a part of it by itself ({str(error).splitlines()[0]})") from error
-    finally:
-        for name in made:
-            session.catalog.dropTempView(name)
-    return Plan(root, tuple(hidden)), tuple(columns), late
-
-
 def _late_columns(
-    session: SparkSession, block: Block, judged: Judged, names: Mapping[int, tuple[str, ...]]
+    plan: ViewPlan, judged: Judged, inputs: Sequence[Relation], hidden: tuple[tuple[Column, ...], ...]
 ) -> tuple[Column, ...]:
-    rows = with_sources(block, judged.timing.column, names, window=judged.timing.transfer.is_window)
-    schema = session.sql(rows_sql(rows, Mode.AFTER, frozenset())).schema
-    found = [Column(field.name, from_spark(field.dataType)) for field in schema.fields if field.name != ROW_ID]
+    """The columns of a row that came too late."""
+    types = {int(each.id): {column.name: str(column.type) for column in each.columns} for each in inputs}
+    types.update({-1 - index: {each.name: str(each.type) for each in found} for index, found in enumerate(hidden)})
+    block = (*plan.hidden, plan.root)[judged.index]
+    rows = with_sources(rows_of(block), judged.timing.column, types, window=judged.timing.transfer.is_window)
+    found = [Column(name, parse_type(each.type)) for name, each in zip(rows.names, rows.columns, strict=True)]
     return (*found, *ENTRY)
 
 
@@ -318,7 +367,7 @@ def _late_columns(
 
 
 def _timings(
-    statement: CreateView, plan: Plan, times: Mapping[int, str], columns: tuple[Column, ...]
+    statement: CreateView, plan: ViewPlan, times: Mapping[int, str], columns: tuple[Column, ...]
 ) -> tuple[Timing | None, ...]:
     """The time columns of the hidden blocks and of the view."""
     known, found = dict(times), []
@@ -388,81 +437,22 @@ def _emission(
 # -- blocks -----------------------------------------------------------------------------------------------------------
 
 
-def _typed_block(session: SparkSession, block: Block) -> tuple[Block, StructType]:
-    if isinstance(block, Whole):
-        return block, _renamed(session.sql(block.text).schema, block.names)
-    if isinstance(block, Group):
-        return _typed_group(session, block)
-    if isinstance(block, Partitioned):
-        _checked(session, block.rows)
-        text = partitioned_sql(block, rows_sql(block.rows, Mode.AFTER, frozenset()), moved=None)
-        return block, StructType(session.sql(text).schema.fields[:-1])
-    schema = _checked(session, block)
-    return block, StructType(schema.fields[:-1])
-
-
-def _typed_group(session: SparkSession, group: Group) -> tuple[Group, StructType]:
-    rows = rows_sql(group.rows, Mode.AFTER, frozenset())
-    schema = _checked(session, group.rows)
-    try:
-        types = {field.name: str(from_spark(field.dataType)) for field in schema.fields}
-    except UnstorableTypeError as error:
-        raise _Unfit(error.message) from None
-    if "VOID" in types.values():
-        raise _Unfit("a value in it has no type")
-    keys = keys_of(group)
-    calls = [f"{aggregate.direct} AS _sw_r{index}" for index, aggregate in enumerate(group.aggregates)]
-    grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
-    results = session.sql(f"SELECT {', '.join([*keys, *calls])} FROM ({rows}){grouped}")
-    aggregates = tuple(
-        dataclasses.replace(
-            aggregate,
-            argument_types=tuple(types[name] for name in aggregate.arguments),
-            result_type=_type_name(results.schema[f"_sw_r{index}"]),
-        )
-        for index, aggregate in enumerate(group.aggregates)
-    )
-    found = dataclasses.replace(group, key_types=tuple(types[key] for key in keys), aggregates=aggregates)
-    items = [f"{item} AS {quote(name)}" for item, name in zip(group.items, group.names, strict=True)]
-    where = f" WHERE {group.having}" if group.having else ""
-    outputs = session.sql(
-        f"SELECT {', '.join(items)} FROM (SELECT {', '.join([*keys, *calls])} FROM ({rows}){grouped}){where}"
-    )
-    folding_of(found)  # fails here, if it does, rather than in an epoch
-    return found, outputs.schema
-
-
-def _type_name(field: StructField) -> str:
-    try:
-        return str(from_spark(field.dataType))
-    except UnstorableTypeError as error:
-        raise _Unfit(error.message) from None
-
-
-def _checked(session: SparkSession, rows: Rows) -> StructType:
-    """The schema of rows, once it is sure that Spark, too, sees nothing but rows in them."""
-    text = rows_sql(rows, Mode.AFTER, frozenset())
-    operators = [
-        match.group(1) for line in analyzed_plan(session, text).splitlines() if (match := _OPERATOR.match(line))
-    ]
-    generates = _generates(rows)
-    for operator in ("Aggregate", "Window", "Generate", "Distinct", "Sort", "GlobalLimit"):
-        if operator in operators and not (generates and operator in ("Window", "Generate")):
-            raise _Unfit(f"Spark sees {operator.upper()} where a row by itself was expected")
-    return session.sql(text).schema
-
-
-def _generates(rows: Rows) -> bool:
-    match rows:
-        case UnionAll(branches):
-            return any(_generates(branch) for branch in branches)
-        case Select():
-            inner = [source.input for source in rows.sources if not isinstance(source.input, int)]
-            return rows.generates or any(_generates(each) for each in inner)
-
-
-def _renamed(schema: StructType, names: tuple[str, ...]) -> StructType:
-    return StructType([StructField(name, field.dataType) for name, field in zip(names, schema.fields, strict=True)])
+def _block_text(block: Block) -> str:
+    """The rows of a block as its query gives them, over stand-ins."""
+    match block:
+        case WholeBlock(text):
+            return text
+        case RowBlock():
+            return rows_sql(block, Moment.AFTER)
+        case WindowBlock():
+            return windows_sql(block, rows_sql(block.rows, Moment.AFTER), moved=None)
+        case GroupBlock():
+            rows, keys = rows_sql(block.rows, Moment.AFTER), keys_of(block)
+            calls = [f"{print_expression(each.call)} AS _sw_r{index}" for index, each in enumerate(block.results)]
+            grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
+            items: Sequence[tuple[Expression, str]] = list(zip(block.items, block.names, strict=True))
+            shown = ", ".join(f"{print_expression(item)} AS {quote(name)}" for item, name in items)
+            return f"SELECT {shown} FROM (SELECT {', '.join([*keys, *calls]) or '1'} FROM ({rows}){grouped})"
 
 
 def output_types(
@@ -477,5 +467,6 @@ def output_types(
         inputs.append(dataclasses.replace(relation, columns=tuple(c for c in columns if c.name.lower() in names)))
     block = known.blocks[view.id]
     with runtime.analyzing, _schemas(runtime.spark.session, inputs) as session:
-        schema = _typed_block(session, block)[1]
-    return [Column(field.name, from_spark(field.dataType)) for field in schema.fields]
+        schema = session.sql(_block_text(block)).schema
+    fields = schema.fields[: len(block.names)]
+    return [Column(name, from_spark(each.dataType)) for name, each in zip(block.names, fields, strict=True)]

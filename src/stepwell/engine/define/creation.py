@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.errors import PySparkException
 
+from stepwell.algebra.expressions import Column as TreeColumn
+from stepwell.algebra.nodes import Scan
 from stepwell.catalog import Transaction, control, relations, views, watermarks, writes
 from stepwell.engine.define.analysis import Analyzed, analyze, output_types
 from stepwell.engine.definitions import Definitions, load, load_in
@@ -28,7 +30,6 @@ from stepwell.model.errors import (
     warn,
 )
 from stepwell.model.relations import Column, Definition, Relation, RelationKind
-from stepwell.model.types import quote
 from stepwell.model.views import (
     UNBUILT,
     Input,
@@ -41,7 +42,7 @@ from stepwell.model.views import (
     stale,
 )
 from stepwell.model.watermarks import Transfer
-from stepwell.plan.blocks import Block, Group, Origin, Plan, Select, Source, encode, inputs_of, obstacle, renumbered
+from stepwell.plan.blocks import Block, GroupBlock, RowBlock, ViewPlan, encode, inputs_of, obstacle, renumbered
 from stepwell.plan.groups import folding_of
 from stepwell.plan.render import keys_of
 from stepwell.sql import called_functions
@@ -228,12 +229,18 @@ def view_called(tx: Transaction, name: Name) -> Relation:
 
 def _register(tx: Transaction, runtime: Runtime, name: str, statement: CreateView, analyzed: Analyzed) -> Relation:
     if not statement.materialized:
-        view = ViewDefinition(statement.query.text, analyzed.bound, analyzed.parents, analyzed.inputs)
+        view = _plain(statement, analyzed)
         return relations.create(tx, name, Definition(RelationKind.VIEW, view=view), analyzed.columns)
     definition = _definition(tx, runtime, statement, analyzed)
     relation = relations.create(tx, name, definition, analyzed.columns)
     views.add(tx, relation.id, Epoch(UNBUILT))
     return relation
+
+
+def _plain(statement: CreateView, analyzed: Analyzed) -> ViewDefinition:
+    """The definition of a view that stores nothing: of its plan only what its columns are made of."""
+    plan = {"lineage": analyzed.lineage}
+    return ViewDefinition(statement.query.text, analyzed.bound, analyzed.parents, analyzed.inputs, plan=plan)
 
 
 def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyzed: Analyzed) -> Definition:
@@ -247,7 +254,7 @@ def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyz
     plan, hidden = analyzed.plan, analyzed.hidden
     if analyzed.emission.is_gated:  # all that is known is one more block, and the view shows a part of it
         hidden = (*hidden, analyzed.columns)
-        plan = Plan(_all_of(-len(hidden), plan.root.names), (*plan.hidden, plan.root))
+        plan = ViewPlan(_all_of(-len(hidden), analyzed.columns), (*plan.hidden, plan.root))
     for index, (block, found) in enumerate(zip(plan.hidden, hidden, strict=True)):
         numbered: Block = renumbered(block, numbers)
         state = _create_state(tx, runtime, numbered)
@@ -295,10 +302,11 @@ def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyz
     return Definition(RelationKind.MATERIALIZED, view=view)
 
 
-def _all_of(number: int, names: tuple[str, ...]) -> Select:
+def _all_of(number: int, columns: tuple[Column, ...]) -> RowBlock:
     """The rows of a block as they are."""
-    origins = tuple(Origin(0, name) for name in names)
-    return Select((Source(number, "_sw_h"),), tuple(map(quote, names)), names, origins=origins)
+    names = tuple(column.name for column in columns)
+    found = tuple(TreeColumn(index + 1, str(column.type)) for index, column in enumerate(columns))
+    return RowBlock(Scan(number, found, names), found, names)
 
 
 def _create_judge(tx: Transaction, runtime: Runtime, analyzed: Analyzed, index: int) -> Judge | None:
@@ -334,7 +342,7 @@ def _doubts(known: Definitions, name: str, analyzed: Analyzed) -> list[str]:
 
 
 def _create_state(tx: Transaction, runtime: Runtime, block: Block) -> RelationId | None:
-    folding = folding_of(block) if isinstance(block, Group) else None
+    folding = folding_of(block) if isinstance(block, GroupBlock) else None
     if folding is None:
         return None
     keys, time = keys_of(folding.group), folding.group.time_key
@@ -354,7 +362,7 @@ def _drop_one(tx: Transaction, known: Definitions, relation: Relation, now: int)
         relations.drop(tx, each.id, now)
 
 
-def require_policy(statement: CreateView, plan: Plan) -> None:
+def require_policy(statement: CreateView, plan: ViewPlan) -> None:
     try:
         _require_incremental(statement.name.last, statement.options.policy, [*plan.hidden, plan.root])
     except StepwellError as error:
@@ -438,7 +446,7 @@ def _replace(
     """Give a view another query. Its rows stay until the barrier, which finds out what has changed."""
     now = runtime.clock.now()
     if not statement.materialized:
-        view = ViewDefinition(statement.query.text, analyzed.bound, analyzed.parents, analyzed.inputs)
+        view = _plain(statement, analyzed)
         relations.redefine(tx, existing.id, Definition(RelationKind.VIEW, view=view))
         relations.set_columns(tx, existing.id, analyzed.columns)
         return

@@ -23,16 +23,15 @@ from stepwell.model.relations import Relation
 from stepwell.model.types import DOUBLE, FLOAT, parse_type, quote
 from stepwell.model.views import EmitMode, Input, RelationId, ViewState, stale
 from stepwell.model.watermarks import NEVER, MarkRecord
-from stepwell.plan.blocks import Block, Group, Partitioned, Whole
+from stepwell.plan.blocks import Block, GroupBlock, WholeBlock, WindowBlock
 from stepwell.plan.emission import shown
 from stepwell.plan.render import difference
 
 SAMPLE = 5
 PENDING = "_sw_pending"
 
-_EXACT = {"count", "count_if", "min", "max", "bool_and", "bool_or", "logical_and", "logical_or", "every", "some", "any"}
-_BY_STATE = _EXACT | {"sum", "avg", "mean", "first", "last", "any_value", "min_by", "max_by", "arg_min", "arg_max",
-                      "first_value", "last_value", "collect_list", "array_agg"}  # fmt: skip
+_EXACT = {"Count", "count_if", "Min", "Max", "bool_and", "bool_or", "every", "some", "any"}
+_BY_STATE = _EXACT | {"Sum", "Average", "First", "Last", "AnyValue", "any_value", "MinBy", "MaxBy", "CollectList"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,19 +160,19 @@ def _is_plain(definitions: Definitions, parts: list[Relation]) -> bool:
 
 
 def _has_no_order(block: Block) -> bool:
-    if isinstance(block, Partitioned):
+    if isinstance(block, WindowBlock):
         return not block.made_total
-    if isinstance(block, Whole) or not isinstance(block, Group):
+    if not isinstance(block, GroupBlock):
         return True
-    for aggregate in block.aggregates:
-        floats = any(parse_type(each) in (FLOAT, DOUBLE) for each in aggregate.argument_types)
-        if aggregate.function not in _EXACT and (floats or aggregate.function not in ("sum", "avg", "mean")):
+    for result in block.results:
+        floats = any(parse_type(each) in (FLOAT, DOUBLE) for each in result.argument_types)
+        if result.function not in _EXACT and (floats or result.function not in ("Sum", "Average")):
             return False
     return True
 
 
 def _is_rounded(block: Block) -> bool:
     """Whether floating point numbers in it may differ in their last digits."""
-    if isinstance(block, Whole):
+    if isinstance(block, WholeBlock):
         return True
-    return isinstance(block, Group) and any(each.function not in _BY_STATE for each in block.aggregates)
+    return isinstance(block, GroupBlock) and any(each.function not in _BY_STATE for each in block.results)

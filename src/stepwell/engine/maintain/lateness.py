@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from stepwell.algebra.nodes import Moment
 from stepwell.engine.maintain.event_time import is_before
 from stepwell.engine.maintain.workspace import Workspace
 from stepwell.model.relations import Relation
 from stepwell.model.views import Judge, RelationId
 from stepwell.model.watermarks import NEVER
-from stepwell.plan.blocks import Block
-from stepwell.plan.lateness import entries, less, rows_of, with_sources
-from stepwell.plan.render import Mode, rows_sql
+from stepwell.plan.blocks import Block, rows_of
+from stepwell.plan.lateness import entries, less, with_sources
+from stepwell.plan.render import rows_sql
 from stepwell.storage import small_frame, time_reach
 
 LEDGER, LATE = "_sw_ledger", "_sw_late"
@@ -53,19 +54,22 @@ class Lateness:
 
     def entries(self, epoch: int) -> str:
         """What the ledger has to take up."""
-        columns = {int(each.relation): each.columns for each in self.view.view.inputs}
-        rows = with_sources(self.block, self.judge.column, columns, window=self.judge.transfer.is_window)
-        delta = rows_sql(rows, Mode.DELTA, self.changed)
-        return entries(self.ledger.columns, rows_of(self.block).names, delta, self._late, epoch)
+        columns = {
+            int(each.relation): {name: str(self.inputs[each.relation].column(name).type) for name in each.columns}
+            for each in self.view.view.inputs
+        }
+        rows = with_sources(rows_of(self.block), self.judge.column, columns, window=self.judge.transfer.is_window)
+        delta = rows_sql(rows, Moment.DELTA, self.changed)
+        return entries(self.ledger.columns, rows_of(self.block), delta, self._late, epoch)
 
     def kept(self, delta: str) -> str:
         """The rows of a change that count."""
         return f"SELECT * FROM ({delta}) WHERE NOT coalesce({self._late}, false)" if self.has_new else delta
 
-    def counted(self, rows: str, mode: Mode) -> str:
+    def counted(self, rows: str, moment: Moment) -> str:
         """Of all rows, before the epoch or after it, those that count."""
         ledgers = [LEDGER] if self.workspace.before(self.ledger.id).files else []
-        if self.has_new and mode == Mode.AFTER:
+        if self.has_new and moment == Moment.AFTER:
             ledgers.append(LATE)
         return less(rows, rows_of(self.block).names, self.judge.column, ledgers)
 

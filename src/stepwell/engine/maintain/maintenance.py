@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.storagelevel import StorageLevel
 
+from stepwell.algebra.nodes import Moment
 from stepwell.catalog import views
 from stepwell.engine.definitions import Definitions, load
 from stepwell.engine.failures import LOST_SPARK, is_too_large, translated
@@ -39,7 +40,7 @@ from stepwell.model.types import DOUBLE, FLOAT, STRING, DataType, parse_type, qu
 from stepwell.model.views import UNBUILT, EmitMode, Outcome, Refresh, RelationId, ViewRecord, ViewState, held
 from stepwell.model.watermarks import NEVER, LateCount, MarkRecord
 from stepwell.plan.aggregates import REFOLD
-from stepwell.plan.blocks import Block, Group, Partitioned, Rows, Select, Whole
+from stepwell.plan.blocks import Block, GroupBlock, RowBlock, WholeBlock, WindowBlock
 from stepwell.plan.costs import Cost, Costs
 from stepwell.plan.cuts import Change
 from stepwell.plan.fingerprints import fingerprint
@@ -47,21 +48,19 @@ from stepwell.plan.groups import IN_ROWS, IN_STATE, STATE_VERSION, Folding, dire
 from stepwell.plan.lateness import SIGN
 from stepwell.plan.reading import reading_of
 from stepwell.plan.render import (
-    NO_CUTS,
-    Cuts,
-    Mode,
     delta_sql,
     difference,
     keys_of,
-    only_adds,
-    partitioned_sql,
+    netted,
     rows_sql,
     same_keys,
     typed,
     versioned,
+    windows_sql,
 )
 from stepwell.plan.steps import ANEW, Rule, Step, plan_step
 from stepwell.plan.wording import users_words
+from stepwell.rules.delta import is_netted, only_adds
 from stepwell.storage import write_batch
 
 REPAIR = "repair"
@@ -338,7 +337,7 @@ class Refresher:
         self._cutter = Cutter(workspace, view, changed)
         self._late: Lateness | None = None
         self._late_rows = (0, 0)
-        self._folding: Folding | None = folding_of(block) if isinstance(block, Group) else None
+        self._folding: Folding | None = folding_of(block) if isinstance(block, GroupBlock) else None
 
     def run(self, step: Step) -> dict[RelationId, list[NewFile]]:
         """The files of the change; those of the state with those of the view."""
@@ -384,15 +383,22 @@ class Refresher:
         """How many rows of the change came too late."""
         return LateCount(self._view.id, epoch, *self._late_rows) if any(self._late_rows) else None
 
-    def _delta(self, rows: Rows) -> str:
-        """What has come and gone, as far as it counts."""
-        text = rows_sql(rows, Mode.DELTA, self._changed, self._cutter.cuts)
+    def _delta(self, rows: RowBlock) -> str:
+        """What has come and gone, as far as it counts; a row may be there with both signs."""
+        text = self._cutter.delta(rows)
         return self._late.kept(text) if self._late is not None else text
 
-    def _there(self, rows: Rows, mode: Mode, cuts: Cuts = NO_CUTS) -> str:
+    def _netted(self, rows: RowBlock) -> str:
+        """What has come and gone, as far as it counts, each row once."""
+        text = self._delta(rows)
+        return text if is_netted(rows.tree, self._changed) else netted(rows, text)
+
+    def _there(self, rows: RowBlock, moment: Moment) -> str:
         """The rows before the epoch or after it, as far as they count."""
-        text = rows_sql(rows, mode, self._changed, cuts)
-        return self._late.counted(text, mode) if self._late is not None else text
+        return self._counted(rows_sql(rows, moment), moment)
+
+    def _counted(self, text: str, moment: Moment) -> str:
+        return self._late.counted(text, moment) if self._late is not None else text
 
     # -- the text of a change -----------------------------------------------------------------------------------------
 
@@ -403,37 +409,34 @@ class Refresher:
             return f"SELECT {names}, 1L AS {DIFF} FROM ({self.whole()})", True
         if step.rule == Rule.RECOMPUTE:
             return difference(columns, self.whole(), f"SELECT * FROM {OWN}"), False
-        if isinstance(block, Group):
+        if isinstance(block, GroupBlock):
             return self._touched_groups(block), False
-        if isinstance(block, Partitioned):
-            return difference(
-                columns, *(self._touched_partitions(block, mode) for mode in (Mode.AFTER, Mode.BEFORE))
-            ), False
-        assert not isinstance(block, Whole)
+        if isinstance(block, WindowBlock):
+            return self._touched_partitions(block), False
+        assert not isinstance(block, WholeBlock)
         fresh = (
             self._changed <= self._sources
-            and only_adds(block, self._changed)
+            and only_adds(block.tree, self._changed)
             and all(file.store == Store.ROWS for id_ in self._changed for file in self._workspace.delta(id_))
         )
-        self._cutter.cut_change(block)
         return delta_sql(columns, self._delta(block), fresh=fresh), fresh
 
-    def whole(self, mode: Mode = Mode.AFTER) -> str:
+    def whole(self, moment: Moment = Moment.AFTER) -> str:
         """All rows of the view as its query gives them, with their identities and versions."""
         block, columns = self._block, self._view.columns
         match block:
-            case Whole(text):
+            case WholeBlock(text):
                 return versioned(columns, by_value(self._view, text))
-            case Group():
-                rows = grouped_rows(block, self._there(block.rows, mode), signed=False)
+            case GroupBlock():
+                rows = grouped_rows(block, self._there(block.rows, moment), signed=False)
                 return versioned(columns, direct(block, rows, columns))
-            case Partitioned():
-                text = partitioned_sql(block, self._there(block.rows, mode), moved=None)
+            case WindowBlock():
+                text = windows_sql(block, self._there(block.rows, moment), moved=None)
                 return versioned(columns, typed(columns, text, ROW_ID))
-            case _:
-                return versioned(columns, typed(columns, self._there(block, mode), ROW_ID))
+            case RowBlock():
+                return versioned(columns, typed(columns, self._there(block, moment), ROW_ID))
 
-    def _touched_groups(self, group: Group) -> str:
+    def _touched_groups(self, group: GroupBlock) -> str:
         """Groups without a state: as they are now, less as they are stored."""
         columns = self._view.columns
         if not group.keys:
@@ -444,51 +447,46 @@ class Refresher:
         old = f"SELECT o.* FROM {OWN} AS o LEFT SEMI JOIN ({touched}) AS k ON o.{ROW_ID} = k.{ROW_ID}"
         return difference(columns, new, old)
 
-    def _touched_partitions(self, block: Partitioned, mode: Mode) -> str:
-        """The rows of the partitions that a change has touched, as they were or as they are."""
+    def _touched_partitions(self, block: WindowBlock) -> str:
+        """The partitions that a change has touched: as they are now, less what is stored of the rows they had."""
         keys, columns = self._keys_touched(block), self._view.columns
-        self._cut_to_keys(block, Mode.AFTER, Mode.BEFORE)
-        text = partitioned_sql(block, self._there(block.rows, mode, self._cutter.cuts), moved=keys)
-        return versioned(columns, typed(columns, text, ROW_ID))
+        now, then = (self._meeting(block, moment) for moment in (Moment.AFTER, Moment.BEFORE))
+        new = versioned(columns, typed(columns, windows_sql(block, now, moved=keys), ROW_ID))
+        had = f"SELECT r.{ROW_ID} FROM ({then}) AS r LEFT SEMI JOIN ({keys}) AS k ON {same_keys(block, 'r', 'k')}"
+        old = f"SELECT o.* FROM {OWN} AS o LEFT SEMI JOIN ({had}) AS h ON o.{ROW_ID} = h.{ROW_ID}"
+        return difference(columns, new, old)
 
-    def _keys_touched(self, block: Group | Partitioned) -> str:
+    def _keys_touched(self, block: GroupBlock | WindowBlock) -> str:
         """The keys of a change; where much is read for them, computed once."""
         if self._keys is not None:
             return self._keys
-        self._cutter.cut_change(block.rows)
         rows = self._delta(block.rows)
-        rows = grouped_rows(block, rows, signed=True) if isinstance(block, Group) else rows
+        rows = grouped_rows(block, rows, signed=True) if isinstance(block, GroupBlock) else rows
         text = f"SELECT DISTINCT {', '.join(keys_of(block))} FROM ({rows})"
         if self._is_large() and (batch := self._small(self._sql(text))) is not None:
             self._workspace.offer(TOUCHED, batch)
             text = f"SELECT * FROM {TOUCHED}"
-            self._keys, self._touched = text, batch
+            self._touched = batch
+        self._keys = text
         return text
 
-    def _cut_to_keys(self, block: Group | Partitioned, *modes: Mode) -> None:
-        """Read of the sources of a group only what the touched keys can meet."""
-        if self._touched is None or not isinstance(block.rows, Select):
-            return
-        origins = block.rows.origins
-        time = block.time_key if isinstance(block, Group) else None
-        if time is not None and origins[time] is None:
-            return  # a bucket is no column, and all that is left of the key is in every bucket
-        columns = {key: origin for key, origin in zip(keys_of(block), origins, strict=False) if origin is not None}
-        self._cutter.cut_rows(block.rows, modes, TOUCHED, self._touched, columns)
-        self._touched = None  # once is enough
+    def _meeting(self, block: GroupBlock | WindowBlock, moment: Moment) -> str:
+        """Rows that hold all of the touched keys; where these are at hand, few others."""
+        if self._touched is None:
+            return self._there(block.rows, moment)
+        return self._counted(self._cutter.touched(block.rows, moment, TOUCHED, self._touched), moment)
 
     def _is_large(self) -> bool:
         """Whether so much is stored of what the view reads that it pays to look before reading it."""
         inputs = {each.relation for each in self._view.view.inputs}
         return any(self._workspace.before(id_).bytes > cutting.LARGE for id_ in inputs)
 
-    def _rows_touched(self, group: Group) -> str:
+    def _rows_touched(self, group: GroupBlock) -> str:
         """The rows that are there now of every group that a change has touched."""
-        keys = self._keys_touched(group) if group.keys else ""
-        self._cut_to_keys(group, Mode.AFTER)
-        rows = grouped_rows(group, self._there(group.rows, Mode.AFTER, self._cutter.cuts), signed=False)
         if not group.keys:
-            return rows
+            return grouped_rows(group, self._there(group.rows, Moment.AFTER), signed=False)
+        keys = self._keys_touched(group)
+        rows = grouped_rows(group, self._meeting(group, Moment.AFTER), signed=False)
         return f"SELECT r.* FROM ({rows}) AS r LEFT SEMI JOIN ({keys}) AS k ON {same_keys(group, 'r', 'k')}"
 
     # -- groups with a state ------------------------------------------------------------------------------------------
@@ -514,18 +512,18 @@ class Refresher:
     def _fold_text(self, step: Step, *, careful: bool) -> str:
         folding, group = self._folding, self._block
         assert folding is not None
-        assert isinstance(group, Group)
+        assert isinstance(group, GroupBlock)
         match step.rule:
             case Rule.FOLD:
-                self._cutter.cut_change(group.rows)
-                rows = grouped_rows(group, self._delta(group.rows), signed=True)
+                delta = self._delta(group.rows) if folding.is_invertible else self._netted(group.rows)
+                rows = grouped_rows(group, delta, signed=True)
                 partial = folding.partial(rows, careful=False, losing=step.losing)
                 pairs = folding.merged(self._bounded(folding, partial, step), KEPT, losing=step.losing)
             case Rule.TOUCHED_GROUPS:
                 touched = self._keys_touched(group) if group.keys else "SELECT 1"
                 pairs = folding.replaced(folding.partial(self._rows_touched(group), careful=careful), KEPT, touched)
             case _:
-                rows = grouped_rows(group, self._there(group.rows, Mode.AFTER), signed=False)
+                rows = grouped_rows(group, self._there(group.rows, Moment.AFTER), signed=False)
                 partial = folding.partial(rows, careful=careful)
                 is_new = self._state is not None and self._is_new(self._state)
                 pairs = folding.first(partial) if is_new else folding.replaced(partial, KEPT, None)

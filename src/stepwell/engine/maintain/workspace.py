@@ -13,6 +13,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
+from stepwell.algebra.nodes import Moment
+from stepwell.algebra.printing import scan_name
 from stepwell.catalog import barriers, files
 from stepwell.engine.maintain.keys import Keys
 from stepwell.engine.runtime import Runtime
@@ -21,10 +23,9 @@ from stepwell.model.epochs import Epoch
 from stepwell.model.files import DIFF, EPOCH, ROW_ID, DataFile, NewFile, Store
 from stepwell.model.relations import Relation
 from stepwell.model.types import quote
-from stepwell.model.views import RelationId, placeholder
+from stepwell.model.views import RelationId
 from stepwell.plan import Content, changes_between, content_at
 from stepwell.plan.cuts import Change
-from stepwell.plan.render import Mode, view_name
 from stepwell.storage import net_changes, read_delta, scan_changes, scan_content, scan_delta, small_frame
 
 OWN, KEPT = "_sw_own", "_sw_kept"
@@ -144,13 +145,15 @@ class Workspace:
         columns = {source.relation: source.columns for source in view.view.inputs}
         for match in dict.fromkeys(_NAME.findall(text)):
             relation = RelationId(int(match[0]))
-            mode = Mode(match[1]) if match[1] else None
-            name = view_name(relation, mode) if mode else placeholder(relation)
+            moment = Moment(match[1])
+            name = scan_name(relation, moment)
+            if relation not in columns:
+                continue  # a word in a text of the user's
             if self._there.get(name) != columns[relation]:
-                self._frame(relation, columns[relation], mode).createOrReplaceTempView(name)
+                self._frame(relation, columns[relation], moment).createOrReplaceTempView(name)
                 self._there[name] = columns[relation]
-            self.bytes += self._offered(relation, mode)
-            rows += self._rows(relation, mode)
+            self.bytes += self._offered(relation, moment)
+            rows += self._rows(relation, moment)
         for name, make in others:
             if re.search(rf"\b{name}\b", text):
                 make().createOrReplaceTempView(name)
@@ -203,30 +206,30 @@ class Workspace:
             self._small_deltas[id_] = read_delta(self.runtime.warehouse, self._by_id[id_], self.delta(id_))
         return self._small_deltas[id_]
 
-    def _offered(self, id_: RelationId, mode: Mode | None) -> int:
+    def _offered(self, id_: RelationId, moment: Moment) -> int:
         """How many bytes a relation has in one of its states."""
-        if mode == Mode.DELTA:
+        if moment == Moment.DELTA:
             return sum(file.statistics.bytes for file in self.delta(id_))
-        return (self.before(id_) if mode == Mode.BEFORE else self.after(id_)).bytes
+        return (self.before(id_) if moment == Moment.BEFORE else self.after(id_)).bytes
 
-    def _rows(self, id_: RelationId, mode: Mode | None) -> int:
+    def _rows(self, id_: RelationId, moment: Moment) -> int:
         """How many rows a relation has in one of its states."""
-        if mode == Mode.DELTA:
+        if moment == Moment.DELTA:
             return sum(file.statistics.rows for file in self.delta(id_))
-        return (self.before(id_) if mode == Mode.BEFORE else self.after(id_)).count
+        return (self.before(id_) if moment == Moment.BEFORE else self.after(id_)).count
 
-    def _frame(self, id_: RelationId, columns: Sequence[str], mode: Mode | None) -> DataFrame:
+    def _frame(self, id_: RelationId, columns: Sequence[str], moment: Moment) -> DataFrame:
         relation = self._by_id[id_]
         names = [quote(name) for name in columns]
         warehouse = self.runtime.warehouse
-        if mode == Mode.DELTA:
+        if moment == Moment.DELTA:
             small = self.small_delta(id_)
             if small is not None:
                 return small_frame(self.session, small.select([*columns, ROW_ID, DIFF]))
             return self._changes(relation).select(*names, ROW_ID, DIFF)
-        content = self.before(id_) if mode == Mode.BEFORE else self.after(id_)
+        content = self.before(id_) if moment == Moment.BEFORE else self.after(id_)
         frame = scan_content(self.session, warehouse, relation, content, columns)
-        return frame.select(*names, ROW_ID) if mode else frame.select(*names)
+        return frame.select(*names, ROW_ID) if moment != Moment.NOW else frame.select(*names)
 
 
 def _pace(size: int, rows: int) -> Pace:

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 from stepwell.engine.definitions import Definitions
 from stepwell.model.relations import Relation
-from stepwell.model.views import RelationId, placeholder
-from stepwell.plan.blocks import Block
-from stepwell.plan.decompose import Decomposer
+from stepwell.model.views import RelationId
 from stepwell.plan.lineage import origins
 
 ColumnOfRelation = tuple[RelationId, str]
@@ -19,9 +17,8 @@ def parents_of_column(definitions: Definitions, relation: Relation, column: str)
     """The columns that a view's column is made of, in the relations that the view reads."""
     if relation.definition.view is None:
         return []
-    columns = {int(each.relation): each.columns for each in relation.view.inputs}
     found: list[ColumnOfRelation] = []
-    for number, name in origins(_block(definitions, relation), column, columns):
+    for number, name in _origins(definitions, relation, column):
         parent = definitions.by_id[RelationId(number)]
         found.extend(parents_of_column(definitions, parent, name) if parent.is_hidden else [(parent.id, name)])
     return list(dict.fromkeys(found))
@@ -38,9 +35,8 @@ def paths(definitions: Definitions, relation: Relation, column: str) -> Iterator
             yield [here, *rest]
 
 
-def _block(definitions: Definitions, relation: Relation) -> Block:
+def _origins(definitions: Definitions, relation: Relation, column: str) -> list[tuple[int, str]]:
     if relation.is_maintained:
-        return definitions.blocks[relation.id]
-    known = {placeholder(each.relation): each.columns for each in relation.view.inputs}
-    plan, _ = Decomposer(known).plan(relation.view.bound, tuple(column.name for column in relation.columns))
-    return plan.root
+        return origins(definitions.blocks[relation.id], column)
+    known = {name.lower(): found for name, found in relation.view.plan.get("lineage", {}).items()}
+    return [(number, name) for number, name in known.get(column.lower(), ())]
