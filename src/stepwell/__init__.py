@@ -4,7 +4,7 @@
 """
 
 from stepwell.database import Database, connect
-from stepwell.model.errors import ConflictError, StepwellError, StepwellWarning
+from stepwell.model.errors import ConflictError, InternalError, StepwellError, StepwellWarning
 from stepwell.model.functions import Function
 from stepwell.model.rows import Rows
 from stepwell.notebook import load_ipython_extension
@@ -14,6 +14,7 @@ __all__ = [
     "ConflictError",
     "Database",
     "Function",
+    "InternalError",
     "Rows",
     "StepwellError",
     "StepwellWarning",

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 import stepwell
-from law import TABLES, is_seen, play
-from stepwell.engine.maintain.maintenance import Refresher
-from stepwell.plan import groups, render
-from stepwell.plan.render import Mode
+from law import TABLES, play
 from views import answer
 
 TORTURE = bool(os.environ.get("STEPWELL_TORTURE"))
@@ -95,47 +91,3 @@ def test_maintained_equals_recomputed(
     play(shared, EVERY, EXAMPLES, record_property)
     for name in EVERY if TORTURE else list(EVERY)[::4]:
         assert answer(shared, f"VERIFY {name}")[0][2] is True, name
-
-
-# -- bugs seeded on purpose: each must be seen --------------------------------------------------------------------------
-
-
-def _partitions_untouched(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        render, "same_keys", lambda block, left, right: f"{left}._sw_g0 <=> {right}._sw_g0 AND {left}._sw_g0 > 1"
-    )
-
-
-def _counted_once(patch: pytest.MonkeyPatch) -> None:
-    merged = groups.Folding.merged
-    patch.setattr(
-        groups.Folding, "merged", lambda self, partial, state: merged(self, partial, state).replace(" + ", " * 0 + ")
-    )
-
-
-def _partner_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(render, "_touched", lambda before, index, moves: [])
-
-
-def _first_of_the_old(patch: pytest.MonkeyPatch) -> None:
-    whole = Refresher.whole
-    patch.setattr(Refresher, "whole", lambda self, mode=Mode.AFTER: whole(self, Mode.BEFORE))
-
-
-BUGS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], str]] = {
-    "window functions": (_partitions_untouched, "ranked"),
-    "top of a group": (_partitions_untouched, "groups_ranked"),
-    "in": (_partner_forgotten, "is_in"),
-    "not exists": (_partner_forgotten, "not_exist"),
-    "value of a subquery": (_partner_forgotten, "of_its_group"),
-    "in under or": (_partner_forgotten, "either_in"),
-    "except": (_counted_once, "excepted"),
-    "grouping sets": (_counted_once, "rolled_up"),
-    "limit": (_first_of_the_old, "most"),
-}
-
-
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_seeded_bug_is_seen(tmp_path: Path, bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    seed, name = BUGS[bug]
-    assert is_seen(tmp_path, name, EVERY[name], lambda: seed(monkeypatch)), bug

@@ -166,6 +166,18 @@ def _in_users_words(message: str, composition: Composition | None) -> str:
     return composition.in_users_words(message) if composition else message
 
 
+def is_bug(error: StepwellError) -> bool:
+    """Whether what Spark says of a text that we wrote is no fault of the user's: it does not know a name, or a check of
+    ours has failed.
+    """
+    is_ours = "stepwell: " in error.message
+    return is_ours or (isinstance(error, UndefinedColumnError | SqlSyntaxError) or _is_analysis(error))
+
+
+def _is_analysis(error: StepwellError) -> bool:
+    return type(error) is QueryError and (error.sqlstate or "").startswith("42") and error.sqlstate != "42883"
+
+
 def is_too_large(error: PySparkException | Py4JJavaError) -> bool:
     """Whether a result was too large to be collected by the driver."""
     return "maxResultSize" in str(error)

@@ -246,6 +246,12 @@ class InvalidSettingError(StepwellError):
     sqlstate = "22023"
 
 
+class InternalError(StepwellError):
+    """stepwell itself is wrong: what it computed cannot be. Nothing of it was applied."""
+
+    sqlstate = "XX000"
+
+
 class DatabaseClosedError(StepwellError):
     """The database was closed before."""
 

@@ -19,7 +19,7 @@ from pyspark.storagelevel import StorageLevel
 from stepwell.algebra.nodes import Moment
 from stepwell.catalog import views
 from stepwell.engine.definitions import Definitions, load
-from stepwell.engine.failures import LOST_SPARK, is_too_large, translated
+from stepwell.engine.failures import LOST_SPARK, is_bug, is_too_large, translated
 from stepwell.engine.maintain import cutting
 from stepwell.engine.maintain.cutting import Cutter
 from stepwell.engine.maintain.emission import emission_of
@@ -31,7 +31,7 @@ from stepwell.engine.runtime import WORKERS, Runtime
 from stepwell.engine.workers import run_in_order
 from stepwell.engine.write.staging import SMALL_BYTES, write_frame
 from stepwell.model.epochs import Epoch
-from stepwell.model.errors import FencedError, StepwellError, WarehouseError
+from stepwell.model.errors import FencedError, InternalError, StepwellError, WarehouseError
 from stepwell.model.failpoints import failpoint
 from stepwell.model.files import DIFF, ROW_ID, ROW_VERSION, DataFile, NewFile, Store, total
 from stepwell.model.functions import unlike
@@ -170,13 +170,14 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
         view = definitions.by_id[id_]
         if isinstance(outcome, FencedError | WarehouseError) or not isinstance(outcome, Exception | Refreshed | None):
             raise outcome  # no fault of the view's: the epoch is tried again
-        if isinstance(outcome, Exception):  # whatever it is, a view fails alone: its parents and all others go on
-            if isinstance(outcome, StepwellError) and outcome.sqlstate == LOST_SPARK:
+        if isinstance(outcome, Exception):
+            if isinstance(outcome, OSError) or getattr(outcome, "sqlstate", None) == LOST_SPARK:
                 raise outcome
-            reason = f"{type(outcome).__name__}: {outcome}"
-            if isinstance(outcome, StepwellError):
-                where = users_words(definitions.blocks[id_], outcome.fragment) if outcome.fragment else None
-                reason = f'{outcome.message.rstrip(".")}, in "{where}"' if where else outcome.message
+            if not isinstance(outcome, StepwellError) or is_bug(outcome):
+                raise _internal(definitions, view, epoch, outcome) from outcome
+            # what the user's data or functions raise fails a view alone: its parents and all others go on
+            where = users_words(definitions.blocks[id_], outcome.fragment) if outcome.fragment else None
+            reason = f'{outcome.message.rstrip(".")}, in "{where}"' if where else outcome.message
             fails(id_, ViewState.ERROR, reason)
             runtime.notes.append(f'view "{view.name}" has failed: {reason}')
         elif outcome is not None:
@@ -194,6 +195,18 @@ def maintain(runtime: Runtime, epoch: Epoch, deltas: Mapping[RelationId, Sequenc
     running = [id_ for id_ in (*definitions.timed, *definitions.periodic) if id_ in records and id_ not in stopped]
     result.marks = marks.settled(dict.fromkeys(running), result.emitted)
     return result
+
+
+def _internal(definitions: Definitions, view: Relation, epoch: Epoch, error: Exception) -> InternalError:
+    """What to say, with all that is needed to report it, where an epoch shows that a rule is wrong."""
+    owner = next(
+        (each for each in definitions.by_id.values() if each.definition.view and view.id in each.view.blocks), view
+    )
+    return InternalError(
+        f'stepwell is wrong about view "{owner.name}": {getattr(error, "message", None) or repr(error)}',
+        detail=f"In epoch {epoch}, relation {view.id}. Its query is: {owner.view.text.strip()}",
+        hint=f"Please report this. ALTER MATERIALIZED VIEW {owner.name} PAUSE lets everything else go on.",
+    )
 
 
 def _emits(view: Relation, marks: Marks) -> bool:
