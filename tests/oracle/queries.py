@@ -59,7 +59,7 @@ class Queries(Trees):
     def _above(self, node: Node) -> list[Callable[[Node], Node]]:
         found: list[Callable[[Node], Node]] = [self.generate, self.distinct, self.set_operation, self.aggregate]
         found += [self.window] * 3
-        found += [self.limit] * 2 if self._sees_order(node) else []
+        found += [self.limit] * 2 if self._sees_order(node) else [self.total_limit]
         return found
 
     def _sees_order(self, node: Node) -> bool:
@@ -103,6 +103,16 @@ class Queries(Trees):
         if self.chance(0.4):  # some of the columns that sort are not shown
             ordered = self.project(ordered)
         return Limit(count, offset, ordered)
+
+    def total_limit(self, node: Node) -> Node:
+        """A limit of rows that have no ties but those that look the same."""
+        columns = tuple(each for each in node.output if each.type in ("INT", "STRING", "BOOLEAN"))
+        if not columns:
+            return node
+        order = tuple(Order(each, self.chance(0.5), self.chance(0.5)) for each in columns)
+        return Limit(
+            self.random.randint(1, 4), self.random.choice([0, 0, 1]), Sort(order, Project(passed(columns), node))
+        )
 
     def order(self, scope: tuple[Column, ...], most: int = 2) -> tuple[Order, ...]:
         return tuple(
