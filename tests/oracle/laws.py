@@ -112,7 +112,9 @@ def at(tree: Node, moment: Moment) -> Node:
 
 def says_the_truth(tree: Node, step: Step, change: list[tuple[Fact, int]]) -> None:
     """`only_adds` and `is_netted` hold where they say so."""
-    if step.only_inserts and delta.only_adds(tree, step.changed):
+    if not step.only_inserts:
+        return
+    if delta.only_adds(tree, step.changed):
         demand(all(sign == 1 for _, sign in change), "a change that only adds takes away")
     if delta.is_netted(tree, step.changed):
         demand(len({fact for fact, _ in change}) == len(change), "a change that is netted has a row twice")
