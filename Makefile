@@ -19,7 +19,7 @@ check: $(READY)
 	$(BIN)/python -m pytest -q -n 2 tests/unit
 
 torture: $(READY)
-	STEPWELL_TORTURE=1 $(BIN)/python -m pytest -n 2 --dist loadfile tests/spark tests/recovery
+	STEPWELL_TORTURE=1 $(BIN)/python -m pytest -n 2 --dist loadfile tests/laws tests/spark tests/recovery
 
 bench: $(READY)
 	$(BIN)/stepwell bench ingest

@@ -330,28 +330,29 @@ def _total(expression: Expression) -> Expression:
     def change(each: Expression) -> Expression | None:
         if not isinstance(each, WindowCall) or each.function.function in _PEERS:
             return None
-        is_aggregate = isinstance(each.function, AggregateCall)
-        if (
-            is_aggregate
-            and each.function.function not in ORDERED
-            and (each.frame is None or each.frame.kind == "RANGE")
-        ):
+        if isinstance(each.function, AggregateCall) and each.frame is None:
+            upper = "CURRENT ROW" if each.order else "UNBOUNDED FOLLOWING"
+            each = replace(each, frame=Frame("RANGE", "UNBOUNDED PRECEDING", upper))
+        is_range = each.frame is not None and each.frame.kind == "RANGE"
+        if is_range and isinstance(each.function, AggregateCall) and each.function.function not in ORDERED:
             return None
-        if each.frame is not None and each.frame.kind == "RANGE":
-            return _by_rows(each)
-        return replace(each, order=(*each.order, Order(ROW)))
+        return _by_rows(each) if is_range else replace(each, order=(*each.order, Order(ROW)))
 
     return transform(expression, change)
 
 
 def _by_rows(call: WindowCall) -> WindowCall:
-    """An ordered aggregate over a range that ends with the row's peers or with all rows, which are ordered as well."""
-    assert call.frame is not None
-    if call.frame.lower == "UNBOUNDED PRECEDING" and call.function.function in ("First", "AnyValue"):
-        return replace(call, order=(*call.order, Order(ROW)), frame=replace(call.frame, kind="ROWS"))
-    if call.frame.lower == "UNBOUNDED PRECEDING" and call.frame.upper == "UNBOUNDED FOLLOWING":
-        return replace(call, order=(*call.order, Order(ROW)), frame=replace(call.frame, kind="ROWS"))
-    return call
+    """An ordered aggregate over a range as one over rows, which are ordered as well, where it sees the same ones.
+
+    Over all rows it does; and the first of all rows up to a row's peers is the first of all rows up to the row.
+    """
+    frame = call.frame
+    assert frame is not None
+    is_first = call.function.function in ("First", "AnyValue") and not call.function.get("ignoreNulls")
+    uppers = ("UNBOUNDED FOLLOWING", "CURRENT ROW") if is_first else ("UNBOUNDED FOLLOWING",)
+    if frame.lower != "UNBOUNDED PRECEDING" or frame.upper not in uppers:
+        return call
+    return replace(call, order=(*call.order, Order(ROW)), frame=replace(frame, kind="ROWS"))
 
 
 ORDERED = frozenset(

@@ -154,7 +154,10 @@ def only_adds(node: Node, changed: AbstractSet[int]) -> bool:
 
 
 def is_netted(node: Node, changed: AbstractSet[int]) -> bool:
-    """Whether the change of a tree has every row once as it stands: no two terms can hold one row."""
+    """Whether a change that only brings rows has each of them once as it stands: no two terms can hold one row.
+
+    One that also takes rows away never does: where a column that nobody reads has changed, a row goes and comes back.
+    """
     if isinstance(node, Join):
         moving = [side for side in (node.left, node.right) if not changed.isdisjoint(relations_of(side))]
         if len(moving) > 1 or (moving and node.kind not in (JoinKind.INNER, JoinKind.CROSS) and moving != [node.left]):

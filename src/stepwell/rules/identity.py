@@ -3,7 +3,7 @@
 id(scan)        the row's own
 id(σ), id(π)    id of the row below
 id(L ⋈ R)       both ids together; a side that is missing counts as one
-id(L ⋉ R)       id of the row on the left; so for ▷ and marks
+id(L ⋉ R)       id of the row on the left; so for ▷, and for marks, which are L ⋉ R with true and L ▷ R with false
 id(unnest)      id of the row below and the place of the element
 id(∪)           id of the row and the number of its branch
 id(values)      the number of the row
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from stepwell.algebra.expressions import ROW, Column, Expression, identity, number, transform
+from stepwell.algebra.expressions import FALSE, ROW, TRUE, Column, Expression, identity, number, transform
 from stepwell.algebra.nodes import (
     Filter,
     Fresh,
@@ -91,11 +91,28 @@ def joined(node: Join, left: Identified, right: Identified, fresh: Fresh) -> Ide
     made = replace(node, left=left.tree, right=right.tree)
     sign = left.sign or right.sign
     signs = passed((sign,) if sign is not None else ())
-    if node.kind in (JoinKind.SEMI, JoinKind.ANTI, JoinKind.MARK):
+    if node.kind == JoinKind.MARK:
+        return Identified(_marked(node, left, right, fresh), left.id, sign)
+    if node.kind in (JoinKind.SEMI, JoinKind.ANTI):
         return Identified(Project((*passed(node.output), *passed((left.id,)), *signs), made), left.id, sign)
     id_ = fresh.column("BIGINT", nullable=False)
     item = Item(id_, identity(left.id, right.id))
     return Identified(Project((*passed(node.output), item, *signs), made), id_, sign)
+
+
+def _marked(node: Join, left: Identified, right: Identified, fresh: Fresh) -> Union:
+    """The rows on the left that have a partner, marked so, and those that have none.
+
+    Spark could mark them at once, by EXISTS in a projection. But it falls over one that is above or below a union ("key
+    not found"), and the change of a tree is made of unions.
+    """
+    assert node.mark is not None
+    own = (*node.left.output, *left.hidden)
+    branches = []
+    for kind, mark in ((JoinKind.SEMI, TRUE), (JoinKind.ANTI, FALSE)):
+        items = [*(Item(fresh.like(each), each) for each in own), Item(fresh.like(node.mark), mark)]
+        branches.append(Project(tuple(items), Join(kind, left.tree, right.tree, node.condition)))
+    return Union((*own, node.mark), tuple(branches))
 
 
 def united(node: Union, branches: list[tuple[int, Identified]], fresh: Fresh) -> Identified:

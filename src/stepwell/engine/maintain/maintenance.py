@@ -404,7 +404,14 @@ class Refresher:
     def _netted(self, rows: RowBlock) -> str:
         """What has come and gone, as far as it counts, each row once."""
         text = self._delta(rows)
-        return text if is_netted(rows.tree, self._changed) else netted(rows, text)
+        return text if self._only_brings and is_netted(rows.tree, self._changed) else netted(rows, text)
+
+    @property
+    def _only_brings(self) -> bool:
+        """Whether the change is of sources, and takes none of their rows away."""
+        return self._changed <= self._sources and all(
+            file.store == Store.ROWS for id_ in self._changed for file in self._workspace.delta(id_)
+        )
 
     def _there(self, rows: RowBlock, moment: Moment) -> str:
         """The rows before the epoch or after it, as far as they count."""
@@ -427,11 +434,7 @@ class Refresher:
         if isinstance(block, WindowBlock):
             return self._touched_partitions(block), False
         assert not isinstance(block, WholeBlock)
-        fresh = (
-            self._changed <= self._sources
-            and only_adds(block.tree, self._changed)
-            and all(file.store == Store.ROWS for id_ in self._changed for file in self._workspace.delta(id_))
-        )
+        fresh = self._only_brings and only_adds(block.tree, self._changed)
         return delta_sql(columns, self._delta(block), fresh=fresh), fresh
 
     def whole(self, moment: Moment = Moment.AFTER) -> str:

@@ -1,0 +1,83 @@
+"""Aggregates: one value of the rows of a group, or of a frame, in the order in which they are given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from oracle.expressions import applied, holds, value_of
+from oracle.values import Row, Value, key
+from stepwell.algebra.expressions import AggregateCall, Call, Column, Expression, Literal, transform
+
+
+def aggregated(call: AggregateCall, rows: Sequence[Row]) -> Value:
+    """The value of an aggregate over rows."""
+    cells = [[value_of(each, row) for each in call.arguments] for row in rows if holds(call.filter, row)]
+    if call.distinct:
+        cells = list({tuple(map(key, each)): each for each in reversed(cells)}.values())[::-1]
+    if call.function == "Count":
+        return sum(None not in each for each in cells)
+    firsts = [each[0] for each in cells]
+    known = [each for each in firsts if each is not None]
+    match call.function:
+        case "Sum":
+            return _total(known)
+        case "Average":
+            return _average(known)
+        case "Min":
+            return min(known, key=key, default=None)
+        case "Max":
+            return max(known, key=key, default=None)
+        case "First" | "AnyValue":
+            return next(iter(known if call.get("ignoreNulls") else firsts), None)
+        case "Last":
+            return next(reversed(known if call.get("ignoreNulls") else firsts), None)
+        case "CollectList":
+            return tuple(known)
+        case "CollectSet":
+            return tuple(sorted({key(each): each for each in known}.values(), key=key))
+        case "MinBy" | "MaxBy":
+            by = [each for each in cells if each[1] is not None]
+            best = min if call.function == "MinBy" else max
+            return best(by, key=lambda each: key(each[1]))[0] if by else None
+        case _:
+            raise NotImplementedError(call.function)
+
+
+def _total(values: Sequence[Value]) -> Value:
+    numbers = [each for each in values if isinstance(each, int | float)]
+    assert len(numbers) == len(values), "only numbers have a sum"
+    if not numbers:
+        return None
+    if any(isinstance(each, float) for each in numbers):
+        return math.fsum(numbers) if all(map(math.isfinite, numbers)) else float(sum(numbers))
+    return sum(numbers)
+
+
+def _average(values: Sequence[Value]) -> Value:
+    total = _total(values)
+    if total is None:
+        return None
+    assert isinstance(total, int | float)
+    return float(Fraction(total) / len(values)) if math.isfinite(total) else total
+
+
+def of_group(expression: Expression, keys: dict[Expression, Value], rows: Sequence[Row]) -> Value:
+    """The value of an expression that is made of keys and aggregates."""
+    if plain(expression) in keys:
+        return keys[plain(expression)]
+    match expression:
+        case AggregateCall():
+            return aggregated(expression, rows)
+        case Call():
+            return applied(expression, [of_group(each, keys, rows) for each in expression.arguments])
+        case Literal():
+            return value_of(expression, {})
+        case _:
+            raise AssertionError(f"{expression} is neither a key nor an aggregate")
+
+
+def plain(expression: Expression) -> Expression:
+    """The expression without what it says of NULLs, which an outer join below changes."""
+    return transform(expression, lambda each: Column(each.id, each.type) if isinstance(each, Column) else None)

@@ -1,0 +1,201 @@
+"""Laws: what must hold of the rules for every tree and every history."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from oracle.histories import Step, random_history, random_schemas
+from oracle.meaning import meaning
+from oracle.queries import Queries
+from oracle.trees import Trees
+from oracle.values import exact, key
+from stepwell.algebra.expressions import Column
+from stepwell.algebra.lowering import lowered
+from stepwell.algebra.nodes import Fresh, Join, JoinKind, Moment, Node, Scan, nodes_of, rebuilt
+from stepwell.algebra.reading import Query
+from stepwell.rules import delta, identity
+
+Fact = tuple[Any, ...]
+"""A row as it is compared: its identity, then its values."""
+
+
+class BrokenLawError(AssertionError):
+    """A law that does not hold for a tree and a step."""
+
+
+def demand(truth: bool, law: str) -> None:
+    if not truth:
+        raise BrokenLawError(law)
+
+
+@dataclass
+class Played:
+    """How much was played: trees and steps, and how many of these had each kind of node in them."""
+
+    trees: int = 0
+    steps: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+
+    def add(self, tree: Node, steps: int) -> None:
+        self.trees += 1
+        self.steps += steps
+        self.kinds.update(set(kinds_of(tree)))
+
+    def __str__(self) -> str:
+        kinds = ", ".join(f"{name} {count}" for name, count in sorted(self.kinds.items()))
+        return f"{self.trees} trees, {self.steps} steps; trees with {kinds}"
+
+
+def kinds_of(tree: Node) -> Iterator[str]:
+    seen: set[int] = set()
+    for node in nodes_of(tree):
+        match node:
+            case Join(kind=kind):
+                yield f"{kind} join"
+            case _:
+                yield type(node).__name__
+        relation = getattr(node, "relation", None)
+        if relation is not None and relation in seen:
+            yield "a relation twice"
+        seen |= {relation} if relation is not None else set()
+
+
+def facts(found: identity.Identified, columns: Iterable[Column], step: Step) -> list[tuple[Fact, int]]:
+    """The rows of a tree with identities, as they are compared, and their signs."""
+    columns = list(columns)
+    rows = []
+    for row in meaning(found.tree, step.leaves):
+        fact = (key(row[found.id.id]), *(exact(row[each.id]) for each in columns))
+        sign = row[found.sign.id] if found.sign is not None else 1
+        assert sign in (1, -1)
+        rows.append((fact, int(sign)))
+    return rows
+
+
+def added_up(rows: Iterable[tuple[Fact, int]]) -> dict[Fact, int]:
+    """How often each row is there when + and - are added up; those that are not there are left out."""
+    counts: Counter[Fact] = Counter()
+    for fact, sign in rows:
+        counts[fact] += sign
+    return {fact: count for fact, count in counts.items() if count}
+
+
+def follows(tree: Node, step: Step) -> None:
+    """The rows before, and Δ, are the rows after; identities tell rows apart at each moment."""
+    fresh = Fresh(tree)
+    moments = {}
+    for moment in (Moment.BEFORE, Moment.AFTER):
+        rows = facts(identity.at(tree, moment, fresh), tree.output, step)
+        demand(len({fact[0] for fact, _ in rows}) == len(rows), f"an identity is there twice {moment.name}")
+        plain = Counter(
+            tuple(exact(row[each.id]) for each in tree.output) for row in meaning(at(tree, moment), step.leaves)
+        )
+        demand(plain == Counter(fact[1:] for fact, _ in rows), f"identities change the rows {moment.name}")
+        moments[moment] = rows
+    found = delta.Deltas(step.changed, fresh).of(tree)
+    change = facts(found, tree.output, step) if found is not None else []
+    demand(found is None or found.sign is not None, "a change without signs")
+    after = added_up([*moments[Moment.BEFORE], *change])
+    demand(set(after.values()) <= {1}, "a row is there twice, or less than never")
+    demand(after == added_up(moments[Moment.AFTER]), "before and the change are not after")
+    says_the_truth(tree, step, change)
+
+
+def at(tree: Node, moment: Moment) -> Node:
+    """The tree as it is written, over leaves of another moment."""
+    return rebuilt(tree, lambda node: replace(node, moment=moment) if isinstance(node, Scan) else node)
+
+
+def says_the_truth(tree: Node, step: Step, change: list[tuple[Fact, int]]) -> None:
+    """`only_adds` and `is_netted` hold where they say so."""
+    if not step.only_inserts:
+        return
+    if delta.only_adds(tree, step.changed):
+        demand(all(sign == 1 for _, sign in change), "a change that only adds takes away")
+    if delta.is_netted(tree, step.changed):
+        demand(len({fact for fact, _ in change}) == len(change), "a change that is netted has a row twice")
+
+
+# -- lowering ---------------------------------------------------------------------------------------------------------
+
+LOWERED = ("Scan", "Values", "Project", "Filter", "Join", "Aggregate", "Unnest", "Union", "Window")
+
+
+def stays_itself(tree: Node, step: Step) -> None:
+    """A tree that is lowered means the same, in fewer kinds of nodes."""
+    found = lowered(Query(tree, tree.output)).tree
+    kinds = {type(node).__name__ for node in nodes_of(found)}
+    demand(kinds <= set(LOWERED), f"not lowered: {kinds}")
+    demand(not any(isinstance(node, Join) and node.kind == JoinKind.RIGHT for node in nodes_of(found)), "a right join")
+    demand([each.id for each in found.output] == [each.id for each in tree.output], "the output is another")
+    demand(bag(tree, step) == bag(found, step, tree.output), "the lowered tree means something else")
+
+
+def bag(tree: Node, step: Step, columns: Iterable[Column] | None = None) -> Counter[Fact]:
+    """How often a tree has each row."""
+    shown = list(tree.output if columns is None else columns)
+    return Counter(tuple(exact(row[each.id]) for each in shown) for row in meaning(tree, step.leaves))
+
+
+# -- playing ----------------------------------------------------------------------------------------------------------
+
+Schemas = Mapping[int, list[str]]
+
+
+def random_rows(random: Random, schemas: Schemas) -> Node:
+    """A tree of rows, as rules know it."""
+    return Trees(random, schemas).rows(random.choice([1, 2, 2, 3, 3, 4]))
+
+
+def random_query(random: Random, schemas: Schemas) -> Node:
+    """A tree as Spark's analyzer leaves it."""
+    return Queries(random, schemas, ties=True).query(random.choice([1, 1, 2, 3]))
+
+
+def random_window(random: Random, schemas: Schemas) -> Node:
+    """A window over few sources."""
+    queries = Queries(random, schemas, ties=True)
+    return queries.window(queries.rows(random.choice([1, 1, 1, 2])))
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """What holds of every tree of a kind, at every step of a history."""
+
+    trees: Callable[[Random, Schemas], Node]
+    holds: Callable[[Node, Step], None]
+    steps: int = 3
+    rows: int = 4
+
+    def play(self, seeds: Iterable[int]) -> Played:
+        """Hold random trees to the law: one for each seed, which makes the same tree and history again."""
+        played = Played()
+        for seed in seeds:
+            random = Random(seed)
+            schemas = random_schemas(random)
+            tree = self.trees(random, schemas)
+            for count, step in enumerate(random_history(random, schemas, self.steps, self.rows)):
+                try:
+                    self.holds(tree, step)
+                except BrokenLawError as error:
+                    raise BrokenLawError(f"{error}: seed {seed}, step {count}\n{tree}\n{step}") from None
+            played.add(tree, self.steps)
+        return played
+
+
+DELTA = Law(random_rows, follows)
+LOWERING = Law(random_query, stays_itself, steps=2)
+WINDOWS = Law(random_window, stays_itself, steps=2, rows=8)
+
+
+def is_broken(law: Law, seeds: Iterable[int]) -> bool:
+    """Whether the law is seen not to hold. An error of any other kind is none that counts."""
+    try:
+        law.play(seeds)
+    except BrokenLawError:
+        return True
+    return False

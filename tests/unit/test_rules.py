@@ -1,0 +1,262 @@
+"""The rules, and lowering, against their laws: random trees and histories, and the oracle that says what these mean.
+
+A bug that is planted in any of them must be seen as wrong rows; an error of another kind does not count as seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from oracle.laws import DELTA, LOWERING, WINDOWS, is_broken
+from stepwell.algebra import lowering
+from stepwell.algebra.expressions import ROW, Order, WindowCall, number
+from stepwell.algebra.expressions import identity as identity_of
+from stepwell.algebra.nodes import (
+    Generate,
+    Join,
+    JoinKind,
+    Limit,
+    Moment,
+    Node,
+    SetOperation,
+    Union,
+    Unnest,
+    Values,
+)
+from stepwell.rules import delta, identity
+from stepwell.rules.identity import Identified
+
+SEEDS = range(200)
+Record = Callable[[str, object], None]
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def test_before_and_the_change_are_after(record_property: Record) -> None:
+    record_property("rules held to their law", DELTA.play(SEEDS))
+
+
+def test_a_lowered_tree_means_the_same(record_property: Record) -> None:
+    record_property("lowering held to its law", LOWERING.play(SEEDS))
+    record_property("lowering of windows held to its law", WINDOWS.play(SEEDS))
+
+
+# -- planted bugs: each takes the place of a part of a rule -----------------------------------------------------------
+
+
+def inner_join_reads_after_on_both_sides(patch: pytest.MonkeyPatch) -> None:
+    right = delta.Deltas._inner
+
+    def wrong(self: delta.Deltas, join: Join) -> list[Identified]:
+        with pytest.MonkeyPatch.context() as inside:
+            inside.setattr(delta, "at", lambda node, moment, fresh: identity.at(node, Moment.AFTER, fresh))
+            return right(self, join)
+
+    patch.setattr(delta.Deltas, "_inner", wrong)
+
+
+def inner_join_forgets_the_change_of_the_right(patch: pytest.MonkeyPatch) -> None:
+    right = delta.Deltas._inner
+    patch.setattr(
+        delta.Deltas,
+        "_inner",
+        lambda self, join: right(self, join)[:1] if self.moves(join.left) else right(self, join),
+    )
+
+
+def full_join_is_a_left_join(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(delta.Deltas, "_missing", lambda self, join: [])
+
+
+def outer_join_forgets_the_touched_rows(patch: pytest.MonkeyPatch) -> None:
+    right = delta.Deltas._outer
+
+    def wrong(self: delta.Deltas, join: Join) -> list[Identified]:
+        terms = right(self, join)
+        return terms[:1] if self.moves(join.left) else terms
+
+    patch.setattr(delta.Deltas, "_outer", wrong)
+
+
+def outer_join_forgets_a_sign(patch: pytest.MonkeyPatch) -> None:
+    right = delta.Deltas._signed
+    patch.setattr(delta.Deltas, "_signed", lambda self, term, sign: right(self, term, 1))
+
+
+def outer_join_takes_away_only(patch: pytest.MonkeyPatch) -> None:
+    right = delta.Deltas._outer
+    patch.setattr(
+        delta.Deltas, "_outer", lambda self, join: [each for i, each in enumerate(right(self, join)) if i != 1]
+    )
+
+
+def outer_join_touches_what_is_left_after(patch: pytest.MonkeyPatch) -> None:
+    right = delta.Deltas._outer
+
+    def wrong(self: delta.Deltas, join: Join) -> list[Identified]:
+        def moved(node: Node, moment: Moment, fresh: Any) -> Identified:
+            return identity.at(node, Moment.AFTER if node == join.left else moment, fresh)
+
+        with pytest.MonkeyPatch.context() as inside:
+            inside.setattr(delta, "at", moved)
+            return right(self, join)
+
+    patch.setattr(delta.Deltas, "_outer", wrong)
+
+
+def a_relation_is_not_told_of_its_change(patch: pytest.MonkeyPatch) -> None:
+    right = delta.Deltas.moves
+    patch.setattr(
+        delta.Deltas, "moves", lambda self, node: right(replace(self, changed=set(sorted(self.changed)[1:])), node)
+    )
+
+
+def a_missing_side_counts_otherwise_in_the_change(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(delta, "identity", lambda *parts: identity_of(*reversed(parts)))
+
+
+def a_joined_row_is_known_by_its_left_side(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(identity, "identity", lambda *parts: identity_of(parts[0]))
+
+
+def a_branch_is_not_known_by_its_number(patch: pytest.MonkeyPatch) -> None:
+    right = identity.united
+
+    def wrong(node: Union, branches: list[tuple[int, Identified]], fresh: Any) -> Identified:
+        with pytest.MonkeyPatch.context() as inside:
+            inside.setattr(identity, "number", lambda value: number(0))
+            return right(node, branches, fresh)
+
+    patch.setattr(identity, "united", wrong)
+    patch.setattr(delta, "united", wrong)
+
+
+def branches_are_numbered_by_what_has_changed(patch: pytest.MonkeyPatch) -> None:
+    right = identity.united
+
+    def wrong(node: Union, branches: list[tuple[int, Identified]], fresh: Any) -> Identified:
+        chosen = replace(node, children=tuple(node.children[index] for index, _ in branches))
+        return right(chosen, [(place, branch) for place, (_, branch) in enumerate(branches)], fresh)
+
+    patch.setattr(delta, "united", wrong)
+
+
+def an_element_is_not_known_by_its_place(patch: pytest.MonkeyPatch) -> None:
+    right = identity.above
+
+    def wrong(node: Any, below: Identified, fresh: Any) -> Identified:
+        if not isinstance(node, Unnest):
+            return right(node, below, fresh)
+        with pytest.MonkeyPatch.context() as inside:
+            inside.setattr(identity, "identity", lambda row, place: identity_of(row))
+            return right(node, below, fresh)
+
+    patch.setattr(identity, "above", wrong)
+    patch.setattr(delta, "above", wrong)
+
+
+def a_written_row_is_not_known_by_its_number(patch: pytest.MonkeyPatch) -> None:
+    right = identity.at
+
+    def wrong(node: Node, moment: Moment, fresh: Any) -> Identified:
+        if not isinstance(node, Values):
+            return right(node, moment, fresh)
+        with pytest.MonkeyPatch.context() as inside:
+            inside.setattr(identity, "number", lambda value: number(0))
+            return right(node, moment, fresh)
+
+    patch.setattr(identity, "at", wrong)
+
+
+def every_change_only_adds(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(delta, "only_adds", lambda node, changed: True)
+
+
+def every_change_is_netted(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(delta, "is_netted", lambda node, changed: True)
+
+
+DELTA_BUGS: list[Plant] = [
+    inner_join_reads_after_on_both_sides,
+    inner_join_forgets_the_change_of_the_right,
+    full_join_is_a_left_join,
+    outer_join_forgets_the_touched_rows,
+    outer_join_forgets_a_sign,
+    outer_join_takes_away_only,
+    outer_join_touches_what_is_left_after,
+    a_relation_is_not_told_of_its_change,
+    a_missing_side_counts_otherwise_in_the_change,
+    a_joined_row_is_known_by_its_left_side,
+    a_branch_is_not_known_by_its_number,
+    branches_are_numbered_by_what_has_changed,
+    an_element_is_not_known_by_its_place,
+    a_written_row_is_not_known_by_its_number,
+    every_change_only_adds,
+    every_change_is_netted,
+]
+
+
+@pytest.mark.parametrize("plant", DELTA_BUGS, ids=lambda plant: plant.__name__)
+def test_a_bug_planted_in_a_rule_is_seen(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    assert is_broken(DELTA, SEEDS)
+
+
+def before_lowering(change: Callable[[Node], Node | None]) -> Plant:
+    """Lowering that takes a node for another one."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        right = lowering._Lowering.node
+        patch.setattr(lowering._Lowering, "node", lambda self, node: right(self, change(node) or node))
+
+    return plant
+
+
+def right_join_is_not_turned_around(node: Node) -> Node | None:
+    return replace(node, kind=JoinKind.LEFT) if isinstance(node, Join) and node.kind == JoinKind.RIGHT else None
+
+
+def except_is_intersect(node: Node) -> Node | None:
+    return replace(node, kind="INTERSECT") if isinstance(node, SetOperation) else None
+
+
+def bags_are_sets(node: Node) -> Node | None:
+    return replace(node, keep_all=False) if isinstance(node, SetOperation) else None
+
+
+def outer_is_forgotten(node: Node) -> Node | None:
+    return replace(node, outer=False) if isinstance(node, Generate) else None
+
+
+def limit_forgets_the_offset(node: Node) -> Node | None:
+    return replace(node, offset=0, count=node.count) if isinstance(node, Limit) and node.count is not None else None
+
+
+LOWERING_BUGS = [
+    right_join_is_not_turned_around,
+    except_is_intersect,
+    bags_are_sets,
+    outer_is_forgotten,
+    limit_forgets_the_offset,
+]
+
+
+@pytest.mark.parametrize("change", LOWERING_BUGS, ids=lambda change: change.__name__)
+def test_a_bug_planted_in_lowering_is_seen(
+    change: Callable[[Node], Node | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before_lowering(change)(monkeypatch)
+    assert is_broken(LOWERING, SEEDS)
+
+
+def every_range_is_one_of_rows(call: WindowCall) -> WindowCall:
+    assert call.frame is not None
+    return replace(call, order=(*call.order, Order(ROW)), frame=replace(call.frame, kind="ROWS"))
+
+
+def test_a_range_that_is_taken_for_rows_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lowering, "_by_rows", every_range_is_one_of_rows)
+    assert is_broken(WINDOWS, SEEDS)
