@@ -21,7 +21,7 @@ from stepwell.storage.parquet import (
     write_batch,
 )
 from stepwell.storage.scans import Narrowing, net_changes, scan_changes, scan_content, scan_delta, scan_files
-from stepwell.storage.warehouse import Warehouse, write_failed
+from stepwell.storage.warehouse import Warehouse, no_pattern, write_failed
 
 __all__ = [
     "DeltaLogs",
@@ -38,6 +38,7 @@ __all__ = [
     "log_state",
     "missing",
     "net_changes",
+    "no_pattern",
     "parquet_schema",
     "read_batch",
     "read_delta",

@@ -20,7 +20,7 @@ from stepwell.relations import Relation
 from stepwell.storage.memory import small_frame
 from stepwell.storage.parquet import missing, retracted_versions, signed_versions
 from stepwell.storage.types import spark_schema
-from stepwell.storage.warehouse import Warehouse
+from stepwell.storage.warehouse import Warehouse, no_pattern
 from stepwell.types import DOUBLE, FLOAT, quote
 
 _HIDDEN = StructType(
@@ -237,7 +237,7 @@ def _read(
     schema = StructType([*spark_schema(relation.columns).fields, *(_SIGNED if signed else _HIDDEN).fields])
     if not files:
         return session.createDataFrame([], schema)
-    paths = [warehouse.uri(warehouse.path(file.relation, file.store, file.path)) for file in files]
+    paths = [no_pattern(warehouse.uri(warehouse.path(file.relation, file.store, file.path))) for file in files]
     try:
         rows = session.read.schema(schema).parquet(*paths)
     except AnalysisException as error:
