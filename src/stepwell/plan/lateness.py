@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from stepwell.files import DIFF, HIDDEN_PREFIX, ROW_ID, ROW_VERSION
 from stepwell.plan.blocks import Block, Group, Origin, Partitioned, Plan, Rows, Select, UnionAll, Whole
+from stepwell.plan.fingerprints import fingerprint
 from stepwell.plan.times import SESSION_TIME, Times, Timing, session_gap, timing_of, windows_of
 from stepwell.relations import Column
 from stepwell.types import BIGINT, quote
@@ -96,7 +97,9 @@ def with_sources(block: Block, column: str, columns: Mapping[int, Sequence[str]]
 def entries(columns: Sequence[Column], names: Sequence[str], delta: str, late: str, epoch: int) -> str:
     """The entries for the rows of a change that are late. `names` are the columns that the view needs of a row."""
     shown = [column.name for column in columns if column not in ENTRY]
-    judged = f"SELECT *, {_hash(names)} AS {HASH} FROM ({delta}) WHERE coalesce({late}, false)"
+    types = {column.name.lower(): column.type for column in columns}
+    said = fingerprint([(quote(name), types[name.lower()]) for name in names])
+    judged = f"SELECT *, {said} AS {HASH} FROM ({delta}) WHERE coalesce({late}, false)"
     kept = ", ".join(f"any_value({quote(name)}) AS {quote(name)}" for name in shown)
     net = (
         f"SELECT {kept}, {ROW_ID} AS {SOURCE}, {HASH}, sum({DIFF}) AS {SIGN}, {epoch}L AS {AT}"
@@ -122,7 +125,3 @@ def less(rows: str, names: Sequence[str], column: str, ledgers: Sequence[str]) -
         f"SELECT {listed}, {ROW_ID} FROM ({rows}) AS r LEFT ANTI JOIN ({came}) AS l ON {same}"
         f" UNION ALL SELECT {listed}, {SOURCE} AS {ROW_ID} FROM ({net}) WHERE {SIGN} < 0"
     )
-
-
-def _hash(names: Sequence[str]) -> str:
-    return f"xxhash64(to_json(struct({', '.join(map(quote, names))}), map('ignoreNullFields', 'false')))"
