@@ -112,6 +112,7 @@ from stepwell.sql.statements import (
     ViewAction,
 )
 from stepwell.storage import DeltaLogs, Warehouse
+from stepwell.types import whole_number
 from stepwell.views import RelationId
 from stepwell.writes import RelationWrite, Write
 
@@ -558,7 +559,7 @@ class Database:
                 f'there is no setting "{name}"',
                 hint=nearest(name, _DATABASE_SETTINGS) or f"There are {', '.join(_DATABASE_SETTINGS)}.",
             )
-        if value.strip().isdigit() and int(value) == 0:
+        if whole_number(value.strip()) == 0:
             value = "0 seconds"
         if parse_duration(value) < 0:
             raise InvalidSettingError(f"{name} cannot be negative")

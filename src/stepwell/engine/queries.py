@@ -20,7 +20,7 @@ from stepwell.plan.lateness import AT, SIGN
 from stepwell.relations import Relation, RelationKind
 from stepwell.sql import QUERY, AsOf, Composition, Reference, find_references, window_calls
 from stepwell.sql.statements import Name, Slice
-from stepwell.types import quote
+from stepwell.types import quote, whole_number
 from stepwell.views import placeholder
 
 _LEFT_TO_SPARK = {"parquet", "csv", "json", "orc", "text", "binaryfile", "avro", "global_temp"}
@@ -148,9 +148,10 @@ class Binding:
 
     def _epoch(self, as_of: AsOf) -> Epoch:
         if as_of.kind == "version":
-            if not as_of.value.isdigit():
+            number = whole_number(as_of.value)
+            if number is None:
                 raise SqlSyntaxError("an epoch is a number", place=as_of.place)
-            return Epoch(int(as_of.value))
+            return Epoch(number)
         return self._snapshot.epoch_at(_moment(as_of.value, as_of.place))
 
 

@@ -2,7 +2,8 @@
 
 Spark's own hash skips NULLs, also inside arrays and structs, takes −0.0 for 0.0 and refuses maps; to_json writes
 instants to the millisecond. Here every value counts as it is: two values have one fingerprint if they are the same
-value, byte by byte for strings of whatever collation. NaN is one value whatever its bits, and a map is the set of its entries, in whatever order it has them.
+value, byte by byte for strings of whatever collation. NaN is one value whatever its bits, and a map is the set of its
+entries, in whatever order it has them.
 """
 
 from __future__ import annotations
