@@ -13,6 +13,7 @@ from stepwell.catalog import Catalog, control, open_catalog, relations, settings
 from stepwell.clock import Clock, SystemClock
 from stepwell.durations import format_duration, parse_duration
 from stepwell.engine import (
+    EXTERNAL_CODE,
     Leader,
     Loading,
     Runtime,
@@ -71,7 +72,7 @@ from stepwell.functions import Function
 from stepwell.loads import Format, LoadOptions
 from stepwell.relations import Definition, Relation, RelationKind
 from stepwell.rows import Rows
-from stepwell.sql import Dialect, parse
+from stepwell.sql import Dialect, parse, refuse_outside
 from stepwell.sql.statements import (
     AddColumns,
     AlterView,
@@ -125,6 +126,8 @@ _TRIES = 10
 """How often a statement in conflict is run before its user hears of it."""
 
 _DATABASE_SETTINGS = {"barrier_interval": "0 seconds", "retention": "7 days"}
+_SESSION_SETTINGS = {EXTERNAL_CODE: "false"}
+_SWITCHES = {"true": True, "on": True, "false": False, "off": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +358,10 @@ class Database:
                 | ShowLineage()
             ):
                 return inspect(self._runtime, body)
-            case ExplainCreate() | ExplainRefresh():
+            case ExplainCreate(create):
+                refuse_outside(create.query)
+                return inspect(self._runtime, body)
+            case ExplainRefresh():
                 return inspect(self._runtime, body)
             case Copy():
                 return self._copy(body)
@@ -500,6 +506,7 @@ class Database:
             )
         if isinstance(body, CreateView):
             self._new_name(body.name)
+            refuse_outside(body.query)
             built = create_view(self._runtime, body)
             if built is not None:
                 self._wait(built)
@@ -552,12 +559,18 @@ class Database:
         return plain_name(name)
 
     def _set(self, name: str, value: str) -> Rows:
+        if name == EXTERNAL_CODE:
+            if value.lower() not in _SWITCHES:
+                raise InvalidSettingError(f"{name} is true or false")
+            self._runtime.permissions.external_code = _SWITCHES[value.lower()]
+            return Rows([], [])
+        known = _DATABASE_SETTINGS | _SESSION_SETTINGS
         if name not in _DATABASE_SETTINGS and self._dialect != Dialect.SPARK:
             return Rows([], [], notes=[f'there is no setting "{name}": ignored'])
         if name not in _DATABASE_SETTINGS:
             raise InvalidSettingError(
                 f'there is no setting "{name}"',
-                hint=nearest(name, _DATABASE_SETTINGS) or f"There are {', '.join(_DATABASE_SETTINGS)}.",
+                hint=nearest(name, known) or f"There are {', '.join(known)}.",
             )
         if whole_number(value.strip()) == 0:
             value = "0 seconds"

@@ -27,7 +27,7 @@ from stepwell.engine.inspection import (
 from stepwell.engine.java import find_java
 from stepwell.engine.leader import Leader, stopped_waiting
 from stepwell.engine.loading import Loading
-from stepwell.engine.queries import plain_name, run_query
+from stepwell.engine.queries import EXTERNAL_CODE, plain_name, run_query
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.session import Spark
 from stepwell.engine.snapshots import Snapshot
@@ -40,6 +40,7 @@ from stepwell.engine.verify import Verdict, mark_for_repair, verify
 from stepwell.engine.watermarks import advance_watermark
 
 __all__ = [
+    "EXTERNAL_CODE",
     "SYSTEM_NAMESPACE",
     "SYSTEM_TABLES",
     "Leader",

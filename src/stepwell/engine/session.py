@@ -21,6 +21,8 @@ from stepwell.engine.java import find_java, java_home_for_spark
 from stepwell.errors import InvalidDefinitionError, ReservedNameError, StepwellError
 from stepwell.functions import Function
 
+_FILES = "spark.sql.runSQLOnFiles"
+
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
@@ -40,6 +42,7 @@ SETTINGS = {
     "spark.sql.execution.arrow.localRelationThreshold": "16384",
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     "spark.sql.legacy.createHiveTableByDefault": "false",
+    _FILES: "false",
 }
 """What our own session is set to, whatever the one it came from says."""
 
@@ -118,6 +121,7 @@ class Spark:
         self._functions: dict[str, Function] = {}
         self._lock = threading.RLock()
         self._starting = False
+        self._reads_files = False
 
     @property
     def is_started(self) -> bool:
@@ -163,6 +167,13 @@ class Spark:
                 _PARTITIONS, "8" if pace != Pace.MANY else self.session.conf.get(_PARTITIONS, None) or "200"
             )
         self._paces[id(session)] = pace
+
+    def let_read_files(self, allowed: bool) -> None:
+        """Say whether a path may stand for a table in the user's own session; in those of the barrier loop never."""
+        with self._lock:
+            if allowed != self._reads_files:
+                self.session.conf.set(_FILES, str(allowed).lower())
+                self._reads_files = allowed
 
     @property
     def functions(self) -> list[Function]:
