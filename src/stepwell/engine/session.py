@@ -8,16 +8,15 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from enum import Enum
-from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from stepwell.engine.java import find_java, java_home_for_spark
+from stepwell.engine.private import private_folder
 from stepwell.errors import InvalidDefinitionError, ReservedNameError, StepwellError
 from stepwell.functions import Function
 
@@ -259,8 +258,7 @@ def driver_memory(total: int) -> str:
 
 
 def _builder(master: str | None) -> SparkSession.Builder:
-    folder = Path(tempfile.gettempdir()) / f"stepwell-spark-{os.getuid()}"
-    folder.mkdir(exist_ok=True, mode=0o700)
+    folder = private_folder()
     quiet = folder / "log4j2.properties"
     if not quiet.exists() or quiet.read_text() != _QUIET:
         new = quiet.with_name(f"log4j2.{os.getpid()}")
@@ -285,11 +283,9 @@ def _builder(master: str | None) -> SparkSession.Builder:
     )
     if master is None:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        builder = (
-            builder.config("spark.driver.memory", driver_memory(memory))
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.host", "127.0.0.1")
-        )
+        builder = builder.config("spark.driver.memory", driver_memory(memory))
+    if master is None or master.startswith("local"):  # nobody on another machine has any business with it
+        builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
     return builder
 
 
