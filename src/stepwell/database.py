@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from stepwell.catalog import Catalog, control, open_catalog, relations, settings, sqlite_url, writes
 from stepwell.engine import (
+    EXTERNAL_CODE,
     Leader,
     Loading,
     Runtime,
@@ -71,9 +72,10 @@ from stepwell.model.functions import Function
 from stepwell.model.loads import Format, LoadOptions
 from stepwell.model.relations import Definition, Relation, RelationKind
 from stepwell.model.rows import Rows
+from stepwell.model.types import whole_number
 from stepwell.model.views import RelationId
 from stepwell.model.writes import RelationWrite, Write
-from stepwell.sql import Dialect, parse
+from stepwell.sql import Dialect, parse, refuse_outside
 from stepwell.sql.statements import (
     AddColumns,
     AlterView,
@@ -124,6 +126,8 @@ _TRIES = 10
 """How often a statement in conflict is run before its user hears of it."""
 
 _DATABASE_SETTINGS = {"barrier_interval": "0 seconds", "retention": "7 days"}
+_SESSION_SETTINGS = {EXTERNAL_CODE: "false"}
+_SWITCHES = {"true": True, "on": True, "false": False, "off": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +358,10 @@ class Database:
                 | ShowLineage()
             ):
                 return answer_inspection(self._runtime, body)
-            case ExplainCreate() | ExplainRefresh():
+            case ExplainCreate(create):
+                refuse_outside(create.query)
+                return answer_inspection(self._runtime, body)
+            case ExplainRefresh():
                 return answer_inspection(self._runtime, body)
             case Copy():
                 return self._copy(body)
@@ -499,6 +506,7 @@ class Database:
             )
         if isinstance(body, CreateView):
             self._new_name(body.name)
+            refuse_outside(body.query)
             built = create_view(self._runtime, body)
             if built is not None:
                 self._wait(built)
@@ -551,14 +559,20 @@ class Database:
         return plain_name(name)
 
     def _set(self, name: str, value: str) -> Rows:
+        if name == EXTERNAL_CODE:
+            if value.lower() not in _SWITCHES:
+                raise InvalidSettingError(f"{name} is true or false")
+            self._runtime.permissions.external_code = _SWITCHES[value.lower()]
+            return Rows([], [])
+        known = _DATABASE_SETTINGS | _SESSION_SETTINGS
         if name not in _DATABASE_SETTINGS and self._dialect != Dialect.SPARK:
             return Rows([], [], notes=[f'there is no setting "{name}": ignored'])
         if name not in _DATABASE_SETTINGS:
             raise InvalidSettingError(
                 f'there is no setting "{name}"',
-                hint=nearest(name, _DATABASE_SETTINGS) or f"There are {', '.join(_DATABASE_SETTINGS)}.",
+                hint=nearest(name, known) or f"There are {', '.join(known)}.",
             )
-        if value.strip().isdigit() and int(value) == 0:
+        if whole_number(value.strip()) == 0:
             value = "0 seconds"
         if parse_duration(value) < 0:
             raise InvalidSettingError(f"{name} cannot be negative")

@@ -116,7 +116,8 @@ def test_java_from_pip_is_enough(tmp_path: Path) -> None:
     assert shutil.which("java", path=environment["PATH"]) is None
     where = "SELECT java_method('java.lang.System', 'getProperty', 'java.home') AS home, count(*) AS n FROM t"
     done = run(
-        "sql", "-c", "CREATE TABLE t (a INT)", "-c", "INSERT INTO t VALUES (1), (2)", "-c", where, "--format", "json",
+        "sql", "-c", "CREATE TABLE t (a INT)", "-c", "INSERT INTO t VALUES (1), (2)",
+        "-c", "SET allow_external_code = true", "-c", where, "--format", "json",
         cwd=tmp_path, env=environment,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

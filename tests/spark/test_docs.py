@@ -24,11 +24,13 @@ from click.testing import CliRunner
 import stepwell
 from stepwell.cli import main
 from stepwell.cli.sql import run as run_statement
-from stepwell.database import _DATABASE_SETTINGS
+from stepwell.database import _DATABASE_SETTINGS, _SESSION_SETTINGS
 from stepwell.engine import SYSTEM_NAMESPACE, SYSTEM_TABLES
 from stepwell.model import errors
 from stepwell.sql import parse
 from stepwell.sql.parser import _STATEMENTS
+
+_SETTINGS = _DATABASE_SETTINGS | _SESSION_SETTINGS
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = ROOT / "docs" / "benchmarks.md"
@@ -218,9 +220,9 @@ def test_every_error_is_in_the_reference_with_its_sqlstate(error: type[errors.St
     assert _row("errors.md", error.__name__, error.sqlstate)
 
 
-@pytest.mark.parametrize("name", _DATABASE_SETTINGS)
+@pytest.mark.parametrize("name", _SETTINGS)
 def test_every_setting_is_in_the_reference_with_its_default(name: str) -> None:
-    assert _row("settings.md", name, _DATABASE_SETTINGS[name])
+    assert _row("settings.md", name, _SETTINGS[name])
 
 
 def _commands(command: click.Command, words: str) -> Iterator[tuple[str, click.Command]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from stepwell.plan.decompose import Decomposer
 
 from stepwell.model.views import RefreshPolicy
 from stepwell.plan.blocks import (
@@ -21,7 +22,6 @@ from stepwell.plan.blocks import (
     renumbered,
 )
 from stepwell.plan.cuts import Change
-from stepwell.plan.decompose import Decomposer
 from stepwell.plan.render import Mode, Term, only_adds, terms_of
 from stepwell.plan.steps import Rule, plan_step
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from stepwell.plan.decompose import Decomposer
+from stepwell.plan.ties import reading_order
+
 from stepwell.model.views import RefreshPolicy
 from stepwell.plan.blocks import Filter, Group, Origin, Select
 from stepwell.plan.costs import PATIENCE, Cost, Costs
 from stepwell.plan.cuts import Change, Cut, Sizes, cuts_of, filter_of, reached, worthwhile
-from stepwell.plan.decompose import Decomposer
 from stepwell.plan.reading import WORTHWHILE, reading_of
 from stepwell.plan.render import Mode, Term, rows_sql, terms_of
 from stepwell.plan.steps import Rule, plan_step
-from stepwell.plan.ties import reading_order
 
 COLUMNS = {
     "_sw_rel1": ("p", "brand"),

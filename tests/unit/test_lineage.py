@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import sqlglot
-
 from stepwell.plan.decompose import Decomposer
+
 from stepwell.plan.lineage import origins
 
 COLUMNS = {1: ("a", "b", "c", "xs"), 2: ("a", "d"), 3: ("k", "v")}

@@ -11,6 +11,7 @@ from collections import Counter
 import pytest
 import sqlglot
 from sqlglot import exp
+from stepwell.plan.decompose import Decomposer
 
 from stepwell.bench.nexmark import (
     EMPTY,
@@ -30,7 +31,6 @@ from stepwell.bench.nexmark import (
     stream,
 )
 from stepwell.plan.blocks import Whole
-from stepwell.plan.decompose import Decomposer
 from stepwell.sql import parse
 from stepwell.sql.statements import CreateTable
 

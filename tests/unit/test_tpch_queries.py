@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import sqlglot
 from sqlglot import exp
+from stepwell.plan.decompose import Decomposer
 
 from stepwell.bench.tpch_queries import QUERIES, TABLES
 from stepwell.plan.blocks import Whole
-from stepwell.plan.decompose import Decomposer
 from stepwell.sql import parse
 from stepwell.sql.statements import CreateTable
 

@@ -10,12 +10,12 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from stepwell.plan.decompose import Decomposer
 
 from stepwell.graph import WatermarkTracker
 from stepwell.model.errors import StepwellError
 from stepwell.model.views import Emission, EmitMode, Judge, RelationId
 from stepwell.model.watermarks import FOREVER, NEVER, Transfer, moment_of, written
-from stepwell.plan.decompose import Decomposer
 from stepwell.plan.times import timing_of
 from stepwell.sql import Composition, parse, window_calls
 from stepwell.sql.statements import CreateTable, CreateView, ShowWatermarks, Slice

@@ -8,6 +8,7 @@ transaction that stands still for half a lease, and its owner, awake again, repe
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -116,10 +117,23 @@ def _engine(url: str) -> sa.Engine:
     parsed = sa.make_url(url)
     if parsed.get_backend_name() == "sqlite":
         if parsed.database:
-            Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(Path(parsed.database).absolute().parent)
         return _prepare_sqlite(sa.create_engine(url, connect_args={"timeout": _BUSY_SECONDS}))
     options = f"-c lock_timeout={_BUSY_SECONDS}s -c idle_in_transaction_session_timeout={_IDLE_SECONDS}s"
     return sa.create_engine(url, pool_pre_ping=True, connect_args={"options": options})
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it, and make them survive a power cut; what is in it, SQLite sees to."""
+    if folder.is_dir():
+        return
+    _make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    above = os.open(folder.parent, os.O_RDONLY)
+    try:
+        os.fsync(above)
+    finally:
+        os.close(above)
 
 
 def _prepare_sqlite(engine: sa.Engine) -> sa.Engine:

@@ -14,7 +14,7 @@ import click
 from stepwell.cli import fail, open_existing, warehouse_options
 from stepwell.database import Database, connect
 from stepwell.engine import translated
-from stepwell.model.errors import StepwellError, WarehouseError
+from stepwell.model.errors import StepwellError, WarehouseError, mask
 from stepwell.model.relations import Relation
 from stepwell.model.types import STRING, quote
 from stepwell.web import Bar, Level, Report, ReportEpoch, ReportNode, render_report
@@ -33,7 +33,7 @@ def command(out: str, warehouse: str, catalog: str | None, spark: str | None) ->
     try:
         open_existing(warehouse, catalog).catalog.close()
         with connect(warehouse, catalog=catalog, spark=spark) as database:
-            write_report(database, Path(out), title=f"stepwell: {warehouse}")
+            write_report(database, Path(out), title=f"stepwell: {mask(warehouse)}")
     except (StepwellError, KeyboardInterrupt) as error:
         fail(error)
         return

@@ -29,7 +29,7 @@ from stepwell.engine.lead.compaction import compact
 from stepwell.engine.lead.leader import Leader, stopped_waiting
 from stepwell.engine.lead.vacuum import clean_orphans, vacuum
 from stepwell.engine.maintain.event_time import advance_watermark
-from stepwell.engine.read.queries import plain_name, run_query
+from stepwell.engine.read.queries import EXTERNAL_CODE, plain_name, run_query
 from stepwell.engine.read.snapshots import Snapshot
 from stepwell.engine.read.stopped import failed_in
 from stepwell.engine.read.system import SYSTEM_NAMESPACE, SYSTEM_TABLES, read_system_table, system_rows
@@ -40,6 +40,7 @@ from stepwell.engine.write.staging import discard, require_files
 from stepwell.engine.write.statements import Staging, stage_data, stage_statement
 
 __all__ = [
+    "EXTERNAL_CODE",
     "SYSTEM_NAMESPACE",
     "SYSTEM_TABLES",
     "Leader",

@@ -10,11 +10,11 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from stepwell.engine.private import private_folder
 from stepwell.model.errors import JavaNotFoundError
 
 OLDEST = 17
@@ -49,9 +49,7 @@ def find_java(environment: Mapping[str, str]) -> Java:
 
 def java_home_for_spark(java: Java) -> str:
     """A folder to hand to Spark as JAVA_HOME, whose `java` starts the given one."""
-    home = (
-        Path(tempfile.gettempdir()) / f"stepwell-java-{os.getuid()}" / re.sub(r"\W+", "-", java.executable).strip("-")
-    )
+    home = private_folder() / "java" / re.sub(r"\W+", "-", java.executable).strip("-")
     wrapper = home / "bin" / "java"
     text = (
         "#!/bin/sh\n"

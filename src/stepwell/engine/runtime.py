@@ -30,6 +30,13 @@ class Activity:
     rows: int | None = None
 
 
+@dataclass
+class Permissions:
+    """What a session allows its queries. No view is ever allowed it."""
+
+    external_code: bool = False
+
+
 @dataclass(frozen=True)
 class Runtime:
     """A warehouse, its catalog, a clock, and Spark at need."""
@@ -44,6 +51,7 @@ class Runtime:
     stopping: threading.Event = field(default_factory=threading.Event)
     cancelling: threading.Event = field(default_factory=threading.Event)
     activity: Activity = field(default_factory=Activity)
+    permissions: Permissions = field(default_factory=Permissions)
     cache: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)

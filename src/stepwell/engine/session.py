@@ -8,19 +8,20 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from enum import Enum
-from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from stepwell.engine.java import find_java, java_home_for_spark
 from stepwell.engine.jvm import PlanReader
+from stepwell.engine.private import private_folder
 from stepwell.model.errors import InvalidDefinitionError, ReservedNameError, StepwellError
 from stepwell.model.functions import Function
+
+_FILES = "spark.sql.runSQLOnFiles"
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -32,6 +33,8 @@ SETTINGS = {
     # An IN becomes a chain of ORs up to this length, and a range beyond it; a chain of a thousand overflows the stack.
     "spark.sql.parquet.pushdown.inFilterThreshold": "128",
     "spark.sql.optimizer.inSetConversionThreshold": "10",
+    # A filter on a nested FLOAT or DOUBLE would choose row groups by statistics that know neither NaN nor −0.0.
+    "spark.sql.optimizer.nestedPredicatePushdown.supportedFileSources": "",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
     "spark.sql.files.openCostInBytes": "65536",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -39,6 +42,7 @@ SETTINGS = {
     "spark.sql.execution.arrow.localRelationThreshold": "16384",
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     "spark.sql.legacy.createHiveTableByDefault": "false",
+    _FILES: "false",
 }
 """What our own session is set to, whatever the one it came from says."""
 
@@ -118,6 +122,7 @@ class Spark:
         self._plans: PlanReader | None = None
         self._lock = threading.RLock()
         self._starting = False
+        self._reads_files = False
 
     @property
     def is_started(self) -> bool:
@@ -170,6 +175,13 @@ class Spark:
                 _PARTITIONS, "8" if pace != Pace.MANY else self.session.conf.get(_PARTITIONS, None) or "200"
             )
         self._paces[id(session)] = pace
+
+    def let_read_files(self, allowed: bool) -> None:
+        """Say whether a path may stand for a table in the user's own session; in those of the barrier loop never."""
+        with self._lock:
+            if allowed != self._reads_files:
+                self.session.conf.set(_FILES, str(allowed).lower())
+                self._reads_files = allowed
 
     @property
     def functions(self) -> list[Function]:
@@ -255,8 +267,7 @@ def driver_memory(total: int) -> str:
 
 
 def _builder(master: str | None) -> SparkSession.Builder:
-    folder = Path(tempfile.gettempdir()) / f"stepwell-spark-{os.getuid()}"
-    folder.mkdir(exist_ok=True, mode=0o700)
+    folder = private_folder()
     quiet = folder / "log4j2.properties"
     if not quiet.exists() or quiet.read_text() != _QUIET:
         new = quiet.with_name(f"log4j2.{os.getpid()}")
@@ -281,11 +292,9 @@ def _builder(master: str | None) -> SparkSession.Builder:
     )
     if master is None:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        builder = (
-            builder.config("spark.driver.memory", driver_memory(memory))
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.driver.host", "127.0.0.1")
-        )
+        builder = builder.config("spark.driver.memory", driver_memory(memory))
+    if master is None or master.startswith("local"):  # nobody on another machine has any business with it
+        builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
     return builder
 
 

@@ -12,6 +12,9 @@ _UNITS = {
     "day": 86_400_000_000, "d": 86_400_000_000, "week": 604_800_000_000, "w": 604_800_000_000,
 }  # fmt: skip
 
+_LONGEST = 2.0**62
+"""In microseconds: two of them can be added in a BIGINT."""
+
 
 def parse_duration(text: str) -> int:
     """Microseconds in `text`. Months and years have no fixed length and are refused."""
@@ -30,6 +33,10 @@ def parse_duration(text: str) -> int:
                 hint="Write it in weeks, days, hours, minutes, seconds or milliseconds, such as '1 day 12 hours'.",
             )
         total += float(number) * size
+    if abs(total) > _LONGEST:
+        raise InvalidSettingError(
+            f'"{text}" is too long', detail="The longest duration is some hundred thousand years."
+        )
     if not parts or rest.strip(" ,"):
         raise InvalidSettingError(f'"{text}" is not a duration', hint="Write it as '5 seconds' or '1 day 12 hours'.")
     return round(total)

@@ -31,7 +31,7 @@ class Place:
         """The line of the text, with carets below the place."""
         begins = self.text.rfind("\n", 0, self.start) + 1
         ends = self.text.find("\n", self.start)
-        line = self.text[begins : ends if ends >= 0 else len(self.text)]
+        line = _blotted(self.text[begins : ends if ends >= 0 else len(self.text)])
         offset = self.start - begins
         width = max(1, min(self.end - self.start, len(line) - offset))
         number = str(self.line)
@@ -60,7 +60,7 @@ class StepwellError(Exception):
         super().__init__(mask(message))
         self.message = mask(message)
         self.detail = mask(detail) if detail else None
-        self.hint = hint
+        self.hint = mask(hint) if hint else None
         self.place = place
         self.fragment: str | None = None
         """The part of a query of our own that it happened in, where there is no place in the user's text."""
@@ -277,6 +277,27 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return f'Did you mean "{by_key[found[0]]}"?' if found else None
 
 
+_SECRETS = (
+    # scheme://user:password@host. A password may have signs in it that it should not, an @ too: up to the last one.
+    re.compile(r"(?P<before>\w://[^:/\s\"']*:)(?P<secret>[^\s\"']+)(?=@)"),
+    # ?password=… in a URL, password=… in the words of a driver, and keys and tokens of object stores.
+    re.compile(
+        r"(?P<before>\b[\w-]*(?:passw(?:or)?d|pwd|secret|token|credential|signature|access[_-]?key|api[_-]?key)[\w-]*=)"
+        r"(?P<secret>'[^']*'|[^\s&;\"']+)",
+        re.IGNORECASE,
+    ),
+)
+
+
 def mask(text: str) -> str:
-    """`text` with the password of every URL in it hidden."""
-    return re.sub(r"(\w+://[^:/@\s]*):[^@\s]+@", r"\1:***@", text)
+    """`text` with every password, key and token of a URL in it hidden."""
+    for secret in _SECRETS:
+        text = secret.sub(r"\g<before>***", text)
+    return text
+
+
+def _blotted(line: str) -> str:
+    """The same as `mask`, in as many signs."""
+    for secret in _SECRETS:
+        line = secret.sub(lambda found: found["before"] + "*" * len(found["secret"]), line)
+    return line

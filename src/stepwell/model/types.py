@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import re
 from dataclasses import dataclass
 
@@ -116,9 +117,17 @@ def unstorable(name: str) -> UnstorableTypeError:
     )
 
 
+DEEPEST = 64
+"""A type has at most this many others around it: more than anybody reads, and than Spark and Parquet would take."""
+
+
 def parse_type(text: str) -> DataType:
     """The type that `text` spells, or an error that says what to CAST it to."""
     words = re.findall(r"`(?:[^`]|``)*`|\w+|\S", text)
+    if max(itertools.accumulate((word == "<") - (word == ">") for word in words), default=0) > DEEPEST:
+        raise UnstorableTypeError(
+            "this type is nested too deeply", hint=f"At most {DEEPEST} types stand inside each other."
+        )
     type_, rest = _parse(words, text)
     if rest:
         if rest[0].upper() == "COLLATE":
@@ -138,9 +147,10 @@ def _parse(words: list[str], text: str) -> tuple[DataType, list[str]]:
     if word in ("DECIMAL", "NUMERIC", "DEC") and rest[:1] == ["("]:
         close = rest.index(")") if ")" in rest else len(rest)
         numbers = [part for part in rest[1:close] if part != ","]
-        if close == len(rest) or not 1 <= len(numbers) <= 2 or not all(part.isdigit() for part in numbers):
+        digits = [whole_number(part) for part in numbers]
+        if close == len(rest) or not 1 <= len(numbers) <= 2 or None in digits:
             raise SqlSyntaxError(f"type {text} is not a DECIMAL(precision, scale)")
-        precision, scale = int(numbers[0]), int(numbers[1]) if len(numbers) == 2 else 0
+        precision, scale = (*(each or 0 for each in digits), 0)[:2]
         if not (1 <= precision <= 38 and scale <= precision):
             raise UnstorableTypeError(
                 f"type {text} cannot be stored",
@@ -186,6 +196,11 @@ def _expect(symbol: str, words: list[str], text: str) -> list[str]:
     if words[:1] != [symbol]:
         raise SqlSyntaxError(f"type {text}: expected {symbol}" + (f' before "{words[0]}"' if words else ""))
     return words[1:]
+
+
+def whole_number(text: str) -> int | None:
+    """The number that plain digits write; None for any other text, and for one that no BIGINT holds."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text.lstrip("0")) < 19 else None
 
 
 def literal(value: int | str | datetime.date) -> str:

@@ -1,12 +1,13 @@
 """SQL: from text to statements.
 
 `parse` reads the statements of a text; `find_references` tells which relations a query names and where; a `Composition`
-puts a text for Spark together from slices of the user's. Spark itself judges queries, and nothing here rewrites one,
-unless it is written in another dialect.
+puts a text for Spark together from slices of the user's; `outside_code` finds what reaches beyond the database. Spark
+itself judges queries, and nothing here rewrites one, unless it is written in another dialect.
 """
 
 from stepwell.sql.composition import Composition
 from stepwell.sql.dialects import Dialect
+from stepwell.sql.outside import is_file, not_allowed, outside_code, refuse_outside
 from stepwell.sql.parser import parse, split
 from stepwell.sql.references import (
     EXPRESSION,
@@ -33,7 +34,11 @@ __all__ = [
     "called_functions",
     "find_references",
     "forbidden_function",
+    "is_file",
+    "not_allowed",
+    "outside_code",
     "parse",
+    "refuse_outside",
     "split",
     "window_calls",
 ]

@@ -97,6 +97,12 @@ def _carried_over(text: str, tokens: list[Token]) -> str:
         raise SqlSyntaxError(
             "this cannot be read as PostgreSQL's SQL", detail=_first(error), place=_place(text, error, start, end)
         ) from error
+    except RecursionError as error:
+        raise SqlSyntaxError("this is nested too deeply", place=Place(text, start, end)) from error
+    except (ValueError, AttributeError, TypeError, LookupError) as error:  # such as b'2', which it takes for a number
+        raise SqlSyntaxError(
+            "this cannot be read as PostgreSQL's SQL", detail=_first(error), place=Place(text, start, end)
+        ) from error
     except UnsupportedError as error:
         raise errors.UnsupportedError(
             "this has no counterpart in Spark's SQL", detail=_first(error), place=Place(text, start, end)
@@ -131,7 +137,7 @@ def _table(text: str, tokens: list[Token]) -> str:
             inside = 0
             while end < len(tokens):
                 each = tokens[end]
-                if not inside and (each.text.upper().split()[0] in _AFTER_TYPE or each.text in (",", ")")):
+                if not inside and (each.text.upper().partition(" ")[0] in _AFTER_TYPE or each.text in (",", ")")):
                     break
                 inside += {"(": 1, "[": 1, ")": -1, "]": -1}.get(each.text, 0)
                 end += 1
@@ -156,7 +162,7 @@ def _type(text: str, tokens: list[Token]) -> str:
     written = text[start:end]
     try:
         found = exp.DataType.build(written, dialect="postgres")
-    except (ParseError, ValueError):
+    except (ParseError, ValueError, RecursionError):
         return written  # ours to refuse, in our own words
     kinds = exp.DataType.Type
     if found.this in (kinds.VARCHAR, kinds.CHAR, kinds.NCHAR, kinds.NVARCHAR, kinds.BPCHAR):

@@ -15,6 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from stepwell.model.errors import Place, SqlSyntaxError
+from stepwell.model.types import whole_number
 from stepwell.sql.statements import Name, Slice
 from stepwell.sql.structure import structure_of
 from stepwell.sql.tokens import TokenKind, tokenize
@@ -88,7 +89,9 @@ def _reference(table: exp.Table, text: Slice, base: int) -> Iterator[Reference]:
         return
     if not isinstance(table.this, exp.Identifier):
         return
-    parts = [part for part in table.parts if isinstance(part, exp.Identifier)]
+    parts = [part for part in table.parts if isinstance(part, exp.Identifier) and "start" in part.meta]
+    if not parts:
+        return
     if len(parts) == 1 and _is_cte(table, parts[0].name):
         return
     start, end = base + int(parts[0].meta["start"]), base + int(parts[-1].meta["end"]) + 1
@@ -111,16 +114,15 @@ def _reference(table: exp.Table, text: Slice, base: int) -> Iterator[Reference]:
 
 def _windowed_reference(call: exp.Anonymous, text: Slice, base: int) -> Iterator[Reference]:
     """The relation that a window function in FROM is about."""
-    identifiers = list(call.expressions[0].find_all(exp.Identifier)) if call.expressions else []
-    if identifiers:
-        parts = sorted(identifiers, key=lambda each: int(each.meta["start"]))
+    parts = _names_in(call.expressions[0]) if call.expressions else []
+    if parts:
         where = Slice(text.source, base + int(parts[0].meta["start"]), base + int(parts[-1].meta["end"]) + 1)
         yield Reference(Name(tuple(part.name for part in parts), where), where, aliased=True)
 
 
 def _changes_reference(call: exp.Anonymous, text: Slice, base: int, aliased: bool) -> Reference:
     arguments = call.expressions
-    identifiers = list(arguments[0].find_all(exp.Identifier)) if arguments else []
+    identifiers = _names_in(arguments[0]) if arguments else []
     begins = base + int(identifiers[0].meta["start"]) if identifiers else text.start
     start = text.source.lower().rfind("changes", text.start, begins)
     start = start if start >= 0 else text.start
@@ -128,20 +130,23 @@ def _changes_reference(call: exp.Anonymous, text: Slice, base: int, aliased: boo
     end = closing[0] if closing else text.end
     where = Slice(text.source, start, end)
     numbers = [argument for argument in arguments[1:] if isinstance(argument, exp.Literal) and not argument.is_string]
-    if not identifiers or not 1 <= len(numbers) <= 2 or len(numbers) != len(arguments) - 1:
+    epochs = [whole_number(str(number.this)) for number in numbers]
+    if not identifiers or not 1 <= len(numbers) <= 2 or len(numbers) != len(arguments) - 1 or None in epochs:
         raise SqlSyntaxError(
             "changes() takes a relation and one or two epochs",
             place=where.place,
             hint="Write changes(t, after, upto): the changes of the epochs (after, upto].",
         )
-    parts = tuple(
-        identifier.name.replace(_DOLLAR, "$")
-        for identifier in sorted(identifiers, key=lambda each: int(each.meta["start"]))
-    )
-    ends = max(int(identifier.meta["end"]) for identifier in identifiers)
-    name = Name(parts, Slice(text.source, begins, base + ends + 1))
-    epochs = [int(number.this) for number in numbers]
-    return Reference(name, where, aliased, changes=ChangesOf(epochs[0], epochs[1] if len(epochs) > 1 else None))
+    parts = tuple(identifier.name.replace(_DOLLAR, "$") for identifier in identifiers)
+    name = Name(parts, Slice(text.source, begins, base + int(identifiers[-1].meta["end"]) + 1))
+    after, upto = (*epochs, None)[:2]
+    return Reference(name, where, aliased, changes=ChangesOf(after or 0, upto))
+
+
+def _names_in(argument: exp.Expr) -> list[exp.Identifier]:
+    """The identifiers of an argument that stand in the text, in its order: sqlglot makes up others."""
+    found = [each for each in argument.find_all(exp.Identifier) if "start" in each.meta]
+    return sorted(found, key=lambda each: int(each.meta["start"]))
 
 
 _FORBIDDEN = {
@@ -190,7 +195,8 @@ def _is_cte(table: exp.Table, name: str) -> bool:
         if isinstance(parent, exp.With):
             visible = parent.expressions
             if not parent.args.get("recursive"):
-                visible = visible[: [each is node for each in visible].index(True)]
+                at = [index for index, each in enumerate(visible) if each is node]
+                visible = visible[: at[0]] if at else visible
         else:
             clause = parent.args.get("with_")
             visible = clause.expressions if isinstance(clause, exp.With) and clause is not node else []
@@ -200,11 +206,15 @@ def _is_cte(table: exp.Table, name: str) -> bool:
     return False
 
 
+_STUMBLES = (SqlglotError, RecursionError, AttributeError, TypeError, ValueError, LookupError)
+"""What sqlglot raises for a text that it cannot read: told to ignore errors, it falls over what is missing."""
+
+
 def _parse(text: str) -> exp.Expr | None:
     """The structure of a text as far as it can be seen. Whether it is right, Spark says, and says it better."""
     for level in (ErrorLevel.IMMEDIATE, ErrorLevel.IGNORE):
         try:
             return structure_of(text, level)
-        except (SqlglotError, RecursionError):
+        except _STUMBLES:
             continue
     return None

@@ -15,7 +15,7 @@ from stepwell.model.errors import (
 )
 from stepwell.model.files import DIFF, EPOCH, HIDDEN_PREFIX
 from stepwell.model.relations import Chunking, Column, WatermarkRule, can_be_time, is_integer_time
-from stepwell.model.types import DOUBLE, FLOAT, Array, Map, Struct, parse_type
+from stepwell.model.types import DOUBLE, FLOAT, Array, Map, Struct, parse_type, whole_number
 from stepwell.sql.cursor import Cursor
 from stepwell.sql.statements import AddColumns, CreateTable, RenameTable, Slice
 from stepwell.sql.tokens import TokenKind
@@ -197,14 +197,15 @@ def parse_width(cursor: Cursor) -> tuple[int | None, str | None]:
     """A plain number, or the text inside an INTERVAL."""
     if not cursor.accept("INTERVAL"):
         token = cursor.next("INTERVAL or a number")
-        if token.kind != TokenKind.NUMBER or not token.text.isdigit():
+        number = whole_number(token.text) if token.kind == TokenKind.NUMBER else None
+        if number is None:
             cursor.index -= 1
             raise cursor.unexpected("INTERVAL or a whole number")
-        return int(token.text), None
+        return number, None
     token = cursor.next("the length of the interval")
     text = token.text
     following = cursor.token
-    if token.kind == TokenKind.NUMBER or (text.strip().lstrip("+-").replace(".", "", 1).isdigit()):
+    if token.kind == TokenKind.NUMBER or (text.strip().lstrip("+-").replace(".", "", 1).isdecimal()):
         unit, _ = cursor.identifier("a unit such as SECONDS")
         text = f"{text} {unit}"
     elif token.kind != TokenKind.STRING or (following and following.kind == TokenKind.STRING):

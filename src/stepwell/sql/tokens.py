@@ -7,7 +7,7 @@ tokenized again, so that a statement is a plain row of words, names, literals an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -65,15 +65,16 @@ def _tokenize_from(text: str, start: int, tokens: list[Token]) -> int | None:
     for index, token in enumerate(raw):
         begins, ends = token.start + start, token.end + start + 1
         tokens.extend(_split(token.token_type, token.text, text, begins, ends))
-        rest = raw[index + 1 : index + 2] if token.token_type in SWALLOWING else []
-        if rest and rest[0].token_type == TokenType.STRING and _is_swallowed(text, rest[0], start):
+        if swallows(raw, index):
             return ends
     return None
 
 
-def _is_swallowed(text: str, token: SqlglotToken, start: int) -> bool:
-    """Whether a string is none that the user wrote, but all that follows a command; its place is that of its end."""
-    return text[token.start + start] not in "'\"" or len(token.text) > token.end - token.start
+def swallows(tokens: Sequence[SqlglotToken], index: int) -> bool:
+    """Whether the token behind this one is none that the user wrote, but a string of all that follows a command."""
+    begins = index == 0 or tokens[index - 1].token_type in (TokenType.SEMICOLON, TokenType.BEGIN)
+    following = tokens[index + 1].token_type if index + 1 < len(tokens) else None
+    return begins and tokens[index].token_type in SWALLOWING and following == TokenType.STRING
 
 
 def _split(type_: TokenType, value: str, text: str, start: int, end: int) -> Iterator[Token]:
@@ -81,7 +82,7 @@ def _split(type_: TokenType, value: str, text: str, start: int, end: int) -> Ite
         yield Token(TokenKind.NAME, value, start, end)
     elif text[start] in "'\"" or type_ in (TokenType.STRING, TokenType.RAW_STRING, TokenType.NATIONAL_STRING):
         yield Token(TokenKind.STRING, value, start, end)
-    elif text[start].isdigit() or (text[start] == "." and end - start > 1):
+    elif text[start].isdecimal() or (text[start] == "." and end - start > 1):
         yield Token(TokenKind.NUMBER, text[start:end], start, end)
     else:
         for match in re.finditer(r"\w+|[^\w\s]+", text[start:end]):

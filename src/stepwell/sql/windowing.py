@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from stepwell.model.durations import format_duration, parse_duration
 from stepwell.model.errors import InvalidDefinitionError, InvalidSettingError, SqlSyntaxError, StepwellError
+from stepwell.model.types import whole_number
 from stepwell.model.watermarks import moment_of
 from stepwell.sql.statements import Slice
 from stepwell.sql.tokens import Token, TokenKind, tokenize
@@ -196,7 +197,7 @@ def _length(call: _Call, index: int) -> int:
 
 def _of_numbers(call: _Call, end: str) -> str:
     time, width = call.argument(0).text, call.argument(1).text
-    if not width.isdigit() or int(width) == 0:
+    if not whole_number(width):
         raise InvalidDefinitionError(
             "the width of a window must be a constant, and more than nothing", place=call.argument(1).place
         )
@@ -265,7 +266,7 @@ def _time_bucket(call: _Call) -> dict[Slice, str]:
 def _bucket_of_numbers(call: _Call, time: str) -> str:
     width = call.argument(0).text
     origin = call.argument(2).text if len(call.arguments) == 3 else "0"
-    if not width.isdigit() or int(width) == 0:
+    if not whole_number(width):
         raise InvalidDefinitionError(
             "the width of a bucket must be a constant, and more than nothing", place=call.argument(0).place
         )
@@ -275,6 +276,6 @@ def _bucket_of_numbers(call: _Call, time: str) -> str:
 def _months(call: _Call) -> int:
     """How many months a width has, or 0 if it is none of months."""
     words = " ".join(token.text for token in call.arguments[0][1:]).lower().split()
-    if len(words) != 2 or not words[0].isdigit():
+    if len(words) != 2:
         return 0
-    return int(words[0]) * _PER_MONTH.get(words[1].removesuffix("s"), 0)
+    return (whole_number(words[0]) or 0) * _PER_MONTH.get(words[1].removesuffix("s"), 0)

@@ -13,6 +13,7 @@ from stepwell.storage.parquet import (
     column_range,
     concatenate,
     inspect,
+    leaves,
     missing,
     read_batch,
     read_delta,
@@ -20,7 +21,7 @@ from stepwell.storage.parquet import (
     write_batch,
 )
 from stepwell.storage.scans import Narrowing, net_changes, scan_changes, scan_content, scan_delta, scan_files
-from stepwell.storage.warehouse import Warehouse, write_failed
+from stepwell.storage.warehouse import Warehouse, no_pattern, write_failed
 
 __all__ = [
     "DeltaLogs",
@@ -33,9 +34,11 @@ __all__ = [
     "find_files",
     "inspect",
     "json_fields",
+    "leaves",
     "log_state",
     "missing",
     "net_changes",
+    "no_pattern",
     "parquet_schema",
     "read_batch",
     "read_delta",

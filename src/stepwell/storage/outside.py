@@ -37,7 +37,8 @@ def find_files(pattern: str) -> list[OutsideFile]:
         if any("=" in part for part in parts[:-1]):
             raise UnsupportedError(
                 f'"{mask(pattern)}" is a folder partitioned by values: "{each}"',
-                hint="INSERT INTO … SELECT … FROM parquet.`path` reads the columns that are in the names of folders.",
+                hint="INSERT INTO … SELECT … FROM parquet.`path` reads the columns that are in the names of folders,"
+                " after SET allow_external_code = true.",
             )
     visible = [each for each in found if not any(part.startswith(("_", ".")) for part in inside[each.path])]
     if not visible:

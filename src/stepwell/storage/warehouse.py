@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import uuid
 from collections.abc import Iterable
 
@@ -26,21 +27,45 @@ class Warehouse:
         self.url = mask(url)
         self.is_local = isinstance(self._files, fs.LocalFileSystem)
         self._prefix = "" if self.is_local else url.split("://")[0] + "://"
+        self._lasting: set[str] = set()
+        """Folders inside the warehouse whose own entries are known to survive a power cut."""
 
     def create(self) -> None:
         """Make sure that the warehouse is there and can be written."""
+        self._require_delta_can_open()
+        made = self._missing_folders()
         probe = f"{self.root}/.probe-{uuid.uuid4().hex}"  # others may be opening it too
         try:
             self._files.create_dir(self.root, recursive=True)
             with self._files.open_output_stream(probe) as stream:
                 stream.write(b"stepwell")
             self._files.delete_file(probe)
+            for folder in made:
+                _fsync(os.path.dirname(folder))
         except OSError as error:
             raise WarehouseError(
                 f'the warehouse "{self.url}" cannot be written',
                 detail=error.strerror or str(error),
                 hint="Choose a folder that you own, or make this one writable.",
             ) from error
+
+    def _require_delta_can_open(self) -> None:
+        # However such a path is spelt, delta-rs writes a log below it in one folder and reads it from another.
+        found = re.search(r"%[0-9a-fA-F]{2}|\\", self.root) if self.is_local else None
+        if found:
+            raise WarehouseError(
+                f'a warehouse cannot be at "{self.url}"',
+                detail=f'Readers of Delta tables take "{found.group()}" in a path for another sign.',
+                hint="Choose a folder without it in its path.",
+            )
+
+    def _missing_folders(self) -> list[str]:
+        """The folders on the way to the warehouse, itself included, that are not there yet."""
+        missing, path = [], self.root
+        while self.is_local and path and not os.path.isdir(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        return missing
 
     def exists(self) -> bool:
         return bool(self._files.get_file_info(self.root).type == fs.FileType.Directory)
@@ -53,7 +78,7 @@ class Warehouse:
         return f"{self.folder(relation, store)}/{path}"
 
     def uri(self, path: str) -> str:
-        """`path` as Spark takes it: a URL whose signs stay as they are."""
+        """`path` as Spark takes it: a URL whose signs stay as they are. To read it, see `no_pattern`."""
         return f"file://{path}" if self.is_local else self._prefix + path
 
     def location(self, path: str) -> str:
@@ -82,9 +107,17 @@ class Warehouse:
         folders = set()
         for path in paths:
             _fsync(path)
-            folders.add(os.path.dirname(path))
-        for folder in folders:
-            _fsync(folder)
+            folders.add(folder := os.path.dirname(path))
+            # Folders made for it are named by the folders above: up to the first that is known to last.
+            while folder.startswith(f"{self.root}/") and folder not in self._lasting:
+                self._lasting.add(folder)
+                folders.add(folder := os.path.dirname(folder))
+        try:
+            for folder in folders:
+                _fsync(folder)
+        except OSError:
+            self._lasting -= folders
+            raise
 
     def delete(self, path: str) -> None:
         """Delete a file; one that is gone already is as good as deleted."""
@@ -94,6 +127,7 @@ class Warehouse:
             return
 
     def delete_folder(self, path: str) -> None:
+        self._lasting = {each for each in self._lasting if each != path and not each.startswith(f"{path}/")}
         if self.has(path):
             self._files.delete_dir(path)
 
@@ -105,6 +139,11 @@ class Warehouse:
     def modified_at(self, path: str) -> int:
         """When a file was last written, in microseconds since 1970."""
         return int((self._files.get_file_info(path).mtime_ns or 0) // 1000)
+
+
+def no_pattern(uri: str) -> str:
+    """`uri` as Spark's reader takes it, which would read some signs as a pattern."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", uri)
 
 
 def write_failed(path: str, error: OSError) -> WarehouseError:

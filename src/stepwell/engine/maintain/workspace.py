@@ -20,12 +20,15 @@ from stepwell.engine.maintain.keys import Keys
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.session import Pace
 from stepwell.model.epochs import Epoch
+from stepwell.model.errors import UnsupportedError
 from stepwell.model.files import DIFF, EPOCH, ROW_ID, DataFile, NewFile, Store
 from stepwell.model.relations import Relation
 from stepwell.model.types import quote
 from stepwell.model.views import RelationId
 from stepwell.plan import Content, changes_between, content_at
 from stepwell.plan.cuts import Change
+from stepwell.sql import outside_code
+from stepwell.sql.statements import Slice
 from stepwell.storage import net_changes, read_delta, scan_changes, scan_content, scan_delta, small_frame
 
 OWN, KEPT = "_sw_own", "_sw_kept"
@@ -141,6 +144,8 @@ class Workspace:
         self, text: str, view: Relation, *others: tuple[str, Callable[[], DataFrame]], pace: Pace | None = None
     ) -> DataFrame:
         """Spark's plan of a text over the inputs of `view`; `others` are names that it may also read."""
+        if outside_code(Slice(text, 0, len(text))):  # no statement of ours has made such a view
+            raise UnsupportedError(f'{view.kind} "{view.name}" runs code from outside the database')
         offered, rows = self.bytes, 0
         columns = {source.relation: source.columns for source in view.view.inputs}
         for match in dict.fromkeys(_NAME.findall(text)):

@@ -17,13 +17,25 @@ from stepwell.model.epochs import Epoch
 from stepwell.model.errors import Place, SqlSyntaxError, StepwellError, UndefinedTableError, UnsupportedError, warn
 from stepwell.model.files import DIFF, EPOCH, HIDDEN_PREFIX
 from stepwell.model.relations import Relation, RelationKind
-from stepwell.model.types import quote
+from stepwell.model.types import quote, whole_number
 from stepwell.model.views import placeholder
 from stepwell.plan.lateness import AT, SIGN
-from stepwell.sql import QUERY, AsOf, Composition, Reference, find_references, window_calls
+from stepwell.sql import (
+    QUERY,
+    AsOf,
+    Composition,
+    Reference,
+    find_references,
+    is_file,
+    not_allowed,
+    outside_code,
+    refuse_outside,
+    window_calls,
+)
 from stepwell.sql.statements import Name, Slice
 
-_LEFT_TO_SPARK = {"parquet", "csv", "json", "orc", "text", "binaryfile", "avro", "global_temp"}
+EXTERNAL_CODE = "allow_external_code"
+"""The setting of a session that lets its queries run commands and Java code, and read files."""
 
 _SAMPLE = re.compile(
     r"\s*(/\*.*?\*/\s*)?TABLESAMPLE\s*\([^)]*\)(\s*REPEATABLE\s*\(\s*\d+\s*\))?", re.IGNORECASE | re.DOTALL
@@ -53,9 +65,16 @@ class Binding:
         """Bind every relation that `text` names."""
         if text is None:
             return
+        code = None if self._runtime.permissions.external_code else outside_code(text)
+        if code is not None:
+            raise not_allowed(code, EXTERNAL_CODE)
         self.replacements.update(window_calls(text))
         for reference in find_references(text, prefix):
-            if len(reference.name.parts) > 1 and reference.name.parts[0].lower() in _LEFT_TO_SPARK:
+            if is_file(reference.name):
+                if not self._runtime.permissions.external_code:
+                    raise not_allowed(reference.name.slice, EXTERNAL_CODE)
+                continue
+            if len(reference.name.parts) > 1 and reference.name.parts[0].lower() == "global_temp":
                 continue
             try:
                 view = self._view(reference)
@@ -75,8 +94,10 @@ class Binding:
     def run(self, composition: Composition) -> DataFrame:
         """Let Spark analyze the text; nothing is computed yet."""
         self._runtime.require_wanted()
+        spark = self._runtime.spark
+        spark.let_read_files(self._runtime.permissions.external_code)
         with translated(composition):
-            return self._runtime.spark.session.sql(composition.text)
+            return spark.session.sql(composition.text)
 
     def _view(self, reference: Reference) -> str:
         parts = tuple(part.lower() for part in reference.name.parts)
@@ -144,13 +165,15 @@ class Binding:
             relation = self._snapshot.relation_numbered(source.relation)
             name = self.add_view(self._stored(relation, epoch, source.columns))
             text = re.sub(rf"\b{placeholder(source.relation)}\b", name, text)
+        refuse_outside(Slice(text, 0, len(text)))
         return self._runtime.spark.session.sql(text)
 
     def _epoch(self, as_of: AsOf) -> Epoch:
         if as_of.kind == "version":
-            if not as_of.value.isdigit():
+            number = whole_number(as_of.value)
+            if number is None:
                 raise SqlSyntaxError("an epoch is a number", place=as_of.place)
-            return Epoch(int(as_of.value))
+            return Epoch(number)
         return self._snapshot.epoch_at(_moment(as_of.value, as_of.place))
 
 

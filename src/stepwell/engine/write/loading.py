@@ -44,7 +44,7 @@ from stepwell.model.relations import Column, Relation
 from stepwell.model.types import Array, Map, Struct, literal, quote
 from stepwell.model.writes import RelationWrite
 from stepwell.sql.statements import Copy
-from stepwell.storage import csv_fields, find_files, json_fields, parquet_schema
+from stepwell.storage import csv_fields, find_files, json_fields, no_pattern, parquet_schema
 from stepwell.storage.types import to_spark
 
 BAD, FILE, PLACE = "_sw_bad", "_sw_file", "_sw_place"
@@ -343,8 +343,8 @@ def _format_by_name(file: OutsideFile) -> Format:
 
 
 def _uri(file: OutsideFile) -> str:
-    """A file as Spark takes it, which would read some signs as a pattern."""
-    return re.sub(r"([\\*?\[\]{}])", r"\\\1", file.path if "://" in file.path else f"file://{file.path}")
+    """A file as Spark's reader takes it."""
+    return no_pattern(file.path if "://" in file.path else f"file://{file.path}")
 
 
 def _plain(uri: str) -> str:

@@ -23,7 +23,8 @@ from stepwell.model.files import DIFF, ROW_ID, ROW_VERSION, NewFile, Store
 from stepwell.model.relations import Relation
 from stepwell.model.types import DATE, INSTANTS, quote
 from stepwell.model.writes import EVERYTHING, MANY_KEYS, Position, RelationWrite, Touch
-from stepwell.storage import inspect, write_batch
+from stepwell.storage import inspect, leaves, write_batch
+from stepwell.storage.types import arrow_schema
 
 SMALL_BYTES = 64 * 2**20
 """A statement that reads no more than this has its result collected by the driver."""
@@ -182,9 +183,7 @@ def write_frame(runtime: Runtime, relation: Relation, store: Store, frame: DataF
     writer = frame.write.options(**_WRITER)
     if order or relation.definition.view:  # small row groups, so that those not touched can be left out
         writer = writer.option("parquet.block.row.count.limit", "65536")
-    for name in relation.key:
-        writer = writer.option(f"parquet.bloom.filter.enabled#{name}", "true")
-        writer = writer.option(f"parquet.bloom.filter.expected.ndv#{name}", "65536")
+    writer = writer.options(**_by_column(relation))
     try:
         (writer.partitionBy(*apart) if apart else writer).parquet(runtime.warehouse.uri(folder))
         written = []
@@ -201,6 +200,20 @@ def write_frame(runtime: Runtime, relation: Relation, store: Store, frame: DataF
         raise
     failpoint("write.after")
     return [file for file in found if file.statistics.rows]
+
+
+def _by_column(relation: Relation) -> dict[str, str]:
+    """What Spark's writer is told of single columns: bloom filters on the key, and nothing but values of floats."""
+    floats = [path for path, is_float in leaves(arrow_schema(relation.columns)) if is_float]
+    options = {}
+    for path in floats:
+        options[f"parquet.column.statistics.enabled#{path}"] = "false"
+        options[f"parquet.enable.dictionary#{path}"] = "false"
+    for name in relation.key:
+        if name not in floats:
+            options[f"parquet.bloom.filter.enabled#{name}"] = "true"
+            options[f"parquet.bloom.filter.expected.ndv#{name}"] = "65536"
+    return options
 
 
 def discard(runtime: Runtime, write: RelationWrite) -> None:
