@@ -13,7 +13,10 @@ from querygen.runner import Failure
 from querygen.runs import Runs
 
 # Few rows and ever new queries: Java's second compiler does not pay for itself.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m")
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -Dspark.buffer.pageSize=1m",
+)
 
 
 def main() -> int:

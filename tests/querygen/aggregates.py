@@ -16,6 +16,7 @@ FORMS: dict[str, tuple[str, ...]] = {
         "count(*)", "count(*)", "count({INT})", "count({STRING})", "count(DISTINCT {INT})", "count(DISTINCT {INT}, {STRING})",
         "sum({INT})", "sum({INT})", "sum({BIGINT})", "sum(DISTINCT {INT})", "count_if({BOOLEAN})", "max({BIGINT})",
         "min({BIGINT})", "approx_count_distinct({INT})", "count(DISTINCT {ROUGH})", "count({INT}, {STRING})",
+        "count(DISTINCT *)", "count(DISTINCT {STRING} COLLATE UTF8_LCASE)",
     ),
     DECIMAL: ("sum({DECIMAL})", "min({DECIMAL})", "max({DECIMAL})", "avg({DECIMAL})", "sum(DISTINCT {DECIMAL})"),
     DOUBLE: ("sum({DOUBLE})", "min({DOUBLE})", "max({DOUBLE})", "sum(DISTINCT {DOUBLE})"),

@@ -68,6 +68,7 @@ FORMS: dict[str, tuple[str, ...]] = {
         "({DATE} >= DATE '2024-02-28')", "({TIMESTAMP} < {TIMESTAMP})", "({DECIMAL} > 1)", "({BIGINT} > {INT})",
         "({DOUBLE} <= {DOUBLE})", "({STRING} RLIKE '^[ab]+$')", "({BOOLEAN} IS NOT TRUE)", "({DOUBLE} = {INT})",
         "map_contains_key({MAP}, 'a')", "({STRUCT} = {STRUCT})", "({ARRAY} <=> {ARRAY})", "({STRING} IS DISTINCT FROM 'b')",
+        "({STRING} COLLATE UTF8_LCASE = 'a')",
     ),
     DATE: (
         "date_add({DATE}, {INT})", "({DATE} - 1)", "trunc({DATE}, 'MONTH')", "CAST({TIMESTAMP} AS DATE)", "last_day({DATE})",

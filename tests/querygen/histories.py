@@ -39,7 +39,7 @@ def history(rng: Dice, epochs: int) -> list[Epoch]:
 
 
 def _epoch(rng: Dice) -> Epoch:
-    tables = rng.sample(TABLES, rng.choices((1, 2, 3, 4), weights=(20, 35, 25, 20))[0])
+    tables = rng.sample(TABLES, rng.choices((1, 2, 3, 4), weights=(15, 25, 30, 30))[0])
     statements = []
     for table in tables:
         for _ in range(rng.choices((1, 2, 3), weights=(70, 22, 8))[0]):

@@ -110,7 +110,7 @@ class Queries:
         rng, names = self.rng, Names(self.rng, scope)
         items: list[Node] = []
         columns: list[tuple[str, str]] = []
-        for _ in range(rng.randint(1, 5)):
+        for _ in range(rng.randint(26, 30) if rng.chance(0.02) else rng.randint(1, 5)):
             type_ = rng.choice([each for each in self._likely(scope) if each != MAP or with_maps])
             reach = scope
             if columns and rng.chance(0.15):  # a name given to the left of it
@@ -159,6 +159,8 @@ class Queries:
         if rng.chance(0.08):
             found = self.sources.unnested(found)
         grouped = found.scope.without_maps()
+        if not grouped.columns:
+            return self._rows()
         keys = self._keys(grouped)
         names = Names(rng, found.scope)
         columns: list[tuple[str, str]] = []
@@ -166,17 +168,21 @@ class Queries:
         for key in keys:
             if rng.chance(0.85):
                 items.append(self._item(key, names, columns, key.sort))
-        shown = len(items)
         leaf = self._grouped_leaf(found.scope.leaf(rng), keys)
         form = group_clause(rng, keys, items)
         for _ in range(rng.randint(1, 4)):
             type_ = rng.choice([each for each in self._likely(found.scope) if each in AGGREGATED])
             value = expression(rng, type_, leaf, rng.choice((0, 0, 0, 1, 2)))
             items.append(self._item(value, names, columns, type_))
-        if form.grouping:
-            for text, type_ in form.grouping:
-                items.append(self._item(node(type_, text), names, columns, type_))
-        assert len(items) > shown
+        for text, type_ in form.grouping:
+            items.append(self._item(node(type_, text), names, columns, type_))
+        if rng.chance(0.06):
+            items.append(self._item(self._over_groups(leaf, keys), names, columns, BIGINT))
+        if rng.chance(0.03):
+            exploded = node(
+                "item", "explode(sort_array(collect_set(", expression(rng, INT, found.scope.leaf(rng), 0), ")))"
+            )
+            items.append(self._item(exploded, names, columns, INT))
         having = None
         if rng.chance(0.3):
             aliases = Scope(tuple(Column(name, type_) for name, type_ in columns)).leaf(rng)
@@ -186,6 +192,14 @@ class Queries:
             "query", "SELECT ", listed(items), " FROM ", found.tree, self._where(found.scope), form.tree, having
         )
         return Query(tree, tuple(columns))
+
+    def _over_groups(self, leaf: Leaf, keys: list[Node]) -> Node:
+        """A window over what is grouped."""
+        value = expression(self.rng, BIGINT, leaf, 0)
+        partition = self.rng.choice(keys).text
+        if self.rng.chance(0.5):
+            return node(BIGINT, "sum(", value, f") OVER (PARTITION BY {partition})")
+        return node(BIGINT, f"CAST(rank() OVER (PARTITION BY {partition} ORDER BY ", value, ") AS BIGINT)")
 
     def _keys(self, scope: Scope) -> list[Node]:
         """What is grouped by: columns mostly, and expressions that have a column in them."""
@@ -238,6 +252,8 @@ class Queries:
         rng = self.rng
         found = self.sources.joined(2)
         scope = found.scope.without_maps()
+        if not scope.columns:
+            return self._rows()
         names, columns = Names(rng, scope), list[tuple[str, str]]()
         plain = scope.leaf(rng)
         windows = Windows(rng, scope, plain)

@@ -10,7 +10,7 @@ from querygen.expressions import expression
 from querygen.nodes import Node, clause, node
 from querygen.schema import Relation, quoted
 from querygen.scopes import Column, Scope
-from querygen.types import ARRAY, BOOLEAN, INT, MAP, ORDERED, STRING
+from querygen.types import ARRAY, BIGINT, BOOLEAN, INT, MAP, ORDERED, STRING
 
 JOINS = (
     "JOIN",
@@ -69,6 +69,8 @@ class Sources:
         kind = rng.choice(JOINS)
         keeps_right = "SEMI" not in kind and "ANTI" not in kind
         together = Scope(left.scope.columns + right.scope.columns)
+        if rng.chance(0.04) and left.scope.of((INT,)):
+            return self._lateral(left)
         if kind == "CROSS JOIN":
             if rng.chance(0.5):
                 return Source(node("source", left.tree, clause(", ", right.tree)), together)
@@ -81,6 +83,24 @@ class Sources:
             node("source", left.tree, clause(f" {kind} ", right.tree, " ON ", condition)),
             together if keeps_right else left.scope,
         )
+
+    def _lateral(self, left: Source) -> Source:
+        """A subquery that sees what is to the left of it."""
+        rng = self.rng
+        inner = self.one()
+        alias = self.alias()
+        outer = rng.choice(left.scope.of((INT,)))
+        ties = inner.scope.of((INT,))
+        where = clause(f" WHERE {rng.choice(ties).text} = {outer.text}") if ties else None
+        if rng.chance(0.5):
+            value, type_ = rng.choice((("count(*)", BIGINT), ("coalesce(sum(1), 0)", BIGINT), ("max(2)", INT)))
+        else:
+            column = rng.choice(inner.scope.columns)
+            value, type_ = column.text, column.type
+        kind = rng.choice((", LATERAL", " CROSS JOIN LATERAL", " LEFT JOIN LATERAL"))
+        on = " ON true" if kind == " LEFT JOIN LATERAL" else ""
+        tree = clause(f"{kind} (SELECT {value} AS z FROM ", inner.tree, where, f") AS {alias}{on}")
+        return Source(node("source", left.tree, tree), Scope((*left.scope.columns, Column("z", type_, alias))))
 
     def _by_names(self, kind: str, left: Source, right: Source, shared: tuple[Column, ...]) -> Source:
         """USING some of the columns that both have, or NATURAL by all of them."""

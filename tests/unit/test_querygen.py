@@ -22,6 +22,7 @@ FORMS = (
     "grouping(", "grouping_id()", "PIVOT (", "LATERAL VIEW ", "LATERAL VIEW OUTER", "posexplode", "explode_outer(",
     "UNION ALL", " UNION SELECT", "INTERSECT", "EXCEPT", "EXCEPT ALL", "INTERSECT ALL", "SELECT DISTINCT", "OVER (PARTITION",
     "row_number()", "lag(", " ROWS BETWEEN", "QUALIFY", "LIMIT", "WITH w1 AS", "`a b`", "`a``b`", "collect_list", "listagg",
+    "LATERAL (SELECT", "explode(sort_array(", "count(DISTINCT *)",
 )  # fmt: skip
 
 
