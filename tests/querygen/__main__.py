@@ -53,7 +53,7 @@ def main() -> int:
 
 def report(seed: int, case: Case, failure: Failure) -> str:
     """What went wrong, and how to see it again."""
-    text = next(view.text for view in case.views if view.name == failure.view)
+    text = next((view.text for view in case.views if view.name == failure.view), "")
     return f"-- FAILED, seed {seed}: {failure.view} after epoch {failure.epoch}: {failure.what}\n   {text}"
 
 

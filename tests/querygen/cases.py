@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from querygen.dice import Dice
-from querygen.histories import Epoch, first_rows, history
+from querygen.histories import Epoch, first_rows, history, table_of
 from querygen.nodes import Node
 from querygen.queries import Queries
 from querygen.schema import TABLES, Relation
@@ -43,6 +43,21 @@ class Case:
             if view.name in wanted:
                 wanted |= set(view.parents)
         return self.only(wanted)
+
+    def tables(self) -> list[Relation]:
+        """The tables that views or statements are about."""
+        texts = [*(view.text for view in self.views), *self.first.statements, *(epoch.text for epoch in self.epochs)]
+        return [table for table in TABLES if any(table.is_named_in(text) for text in texts)]
+
+    def about_its_views(self) -> Case:
+        """Without the statements about tables that no view names."""
+        named = [table.name for table in TABLES if any(table.is_named_in(view.text) for view in self.views)]
+
+        def kept(epoch: Epoch) -> Epoch:
+            return Epoch(tuple(each for each in epoch.statements if table_of(each) in named))
+
+        epochs = tuple(epoch for epoch in map(kept, self.epochs) if epoch.statements)
+        return replace(self, first=kept(self.first), epochs=epochs)
 
 
 @dataclass(frozen=True, slots=True)

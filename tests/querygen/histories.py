@@ -29,6 +29,15 @@ class Epoch:
         return replace(self, statements=(*self.statements[:number], *self.statements[number + 1 :]))
 
 
+def table_of(statement: str) -> str:
+    """The table that a statement of a history writes to."""
+    return next(
+        word
+        for word in statement.split()
+        if word not in ("INSERT", "INTO", "UPDATE", "DELETE", "FROM", "MERGE", "TRUNCATE", "TABLE")
+    )
+
+
 def first_rows(rng: Dice) -> Epoch:
     """What the tables hold before the first view is made."""
     return Epoch(tuple(_insert(rng, table, rng.randint(3, 7)) for table in TABLES))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from querygen.types import (
@@ -34,6 +35,10 @@ class Relation:
     name: str
     columns: tuple[tuple[str, str], ...]
     key: str | None = None
+
+    def is_named_in(self, text: str) -> bool:
+        """Whether a text may be about it: something in it is called so."""
+        return re.search(rf"\b{self.name}\b", text) is not None
 
     @property
     def create(self) -> str:

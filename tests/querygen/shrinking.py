@@ -27,6 +27,9 @@ def shrink(
     found = fails(case)
     if found is None or found.kind != failure.kind:
         return case  # it fails only beside the others
+    about = case.about_its_views()
+    if about != case and (found := fails(about)) is not None and found.kind == failure.kind:
+        case = about
     progress = True
     while progress:
         progress = False

@@ -33,7 +33,7 @@ def test_random_views_equal_their_queries(
     for seed in SEEDS:
         case, outcome = runs.run(seed, VIEWS, EPOCHS)
         counts.add(outcome.counts)
-        texts = {view.name: view.text for view in case.views}
+        texts = {"tables": "", **{view.name: view.text for view in case.views}}
         wrong += [
             f"seed {seed}, {each.view}, epoch {each.epoch}: {each.what}\n    {texts[each.view]}"
             for each in outcome.failures
