@@ -48,7 +48,7 @@ def history(rng: Dice, epochs: int) -> list[Epoch]:
 
 
 def _epoch(rng: Dice) -> Epoch:
-    tables = rng.sample(TABLES, rng.choices((1, 2, 3, 4), weights=(15, 25, 30, 30))[0])
+    tables = rng.sample(TABLES, rng.choices((1, 2, 3, 4, 5), weights=(10, 15, 20, 25, 30))[0])
     statements = []
     for table in tables:
         for _ in range(rng.choices((1, 2, 3), weights=(70, 22, 8))[0]):

@@ -15,7 +15,7 @@ from querygen.plain import Bag
 
 SEEDS = range(2024, 2030)
 VIEWS = 22
-EPOCHS = 2
+EPOCHS = 3
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def runs() -> Iterator[Runs]:
 def test_random_views_equal_their_queries(
     runs: Runs, record_property: Callable[[str, object], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`python -m querygen --seed <seed> --batch 22 --epochs 2 --queries 22` plays one of these and shrinks what fails."""
+    """`python -m querygen --seed <seed> --batch 22 --epochs 3 --queries 22` plays one of these and shrinks what fails."""
     counts = Counts()
     wrong: list[str] = []
     for seed in SEEDS:
