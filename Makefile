@@ -20,6 +20,7 @@ check: $(READY)
 
 torture: $(READY)
 	STEPWELL_TORTURE=1 $(BIN)/python -m pytest -n 2 --dist loadfile tests/laws tests/spark tests/recovery
+	PYTHONPATH=tests $(BIN)/python -m querygen --queries 3000
 
 bench: $(READY)
 	$(BIN)/stepwell bench ingest
