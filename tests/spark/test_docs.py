@@ -24,8 +24,7 @@ from click.testing import CliRunner
 import stepwell
 from stepwell.cli import main
 from stepwell.cli.sql import run as run_statement
-from stepwell.database import _DATABASE_SETTINGS
-from stepwell.engine import SYSTEM_NAMESPACE, SYSTEM_TABLES
+from stepwell.engine import DATABASE_SETTINGS, SYSTEM_NAMESPACE, SYSTEM_TABLES
 from stepwell.model import errors
 from stepwell.sql import parse
 from stepwell.sql.parser import _STATEMENTS
@@ -218,9 +217,9 @@ def test_every_error_is_in_the_reference_with_its_sqlstate(error: type[errors.St
     assert _row("errors.md", error.__name__, error.sqlstate)
 
 
-@pytest.mark.parametrize("name", _DATABASE_SETTINGS)
+@pytest.mark.parametrize("name", DATABASE_SETTINGS)
 def test_every_setting_is_in_the_reference_with_its_default(name: str) -> None:
-    assert _row("settings.md", name, _DATABASE_SETTINGS[name])
+    assert _row("settings.md", name, DATABASE_SETTINGS[name])
 
 
 def _commands(command: click.Command, words: str) -> Iterator[tuple[str, click.Command]]:
