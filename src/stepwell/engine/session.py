@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -263,7 +264,7 @@ def _ours(base: SparkSession) -> SparkSession:
     for name, value in SETTINGS.items():
         session.conf.set(name, value)
     if _is_local(session):
-        session.conf.set(_PARTITIONS, str(max(2, os.cpu_count() or 2)))
+        session.conf.set(_PARTITIONS, str(_local_cores(session)))
     return session
 
 
@@ -348,6 +349,12 @@ def _let_call(session: SparkSession, function: Function, *, again: bool) -> None
         raise InvalidDefinitionError(
             f'function "{function.name}" cannot return "{function.returns}"', detail=str(error).splitlines()[0]
         ) from error
+
+
+def _local_cores(session: SparkSession) -> int:
+    """How many cores a local Spark uses: as many as its master says, or all."""
+    cores = re.fullmatch(r"local\[(\d+)(,.*)?\]|local", session.conf.get("spark.master", "") or "")
+    return os.cpu_count() or 2 if cores is None else int(cores.group(1) or 1)
 
 
 def _is_local(session: SparkSession) -> bool:
