@@ -15,6 +15,9 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+QUICK = ("fsync=off", "full_page_writes=off", "shared_buffers=16MB", "max_wal_size=64MB", "autovacuum=off")
+"""Settings for a server that nobody pulls the plug of: what dies in these tests are its clients."""
+
 
 class PostgresServer:
     """A PostgreSQL from pip. One that does not start is a failure, never a reason to skip."""
@@ -53,6 +56,7 @@ class PostgresServer:
                 str(self._port),
                 "-k",
                 str(self._folder),
+                *(each for setting in QUICK for each in ("-c", setting)),
             ],
             user=self._user,
             cwd=self._folder,
@@ -71,7 +75,7 @@ class PostgresServer:
         return self._url(name)
 
     def stop(self) -> None:
-        self._process.send_signal(signal.SIGINT)  # do not wait for clients
+        self._process.send_signal(signal.SIGQUIT)  # wait for nobody, and write nothing: it is thrown away
         self._process.wait(timeout=30)
         self._log.close()
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 import stepwell
 from stepwell.catalog import control, files, relations
-from stepwell.database import open_runtime
-from stepwell.engine import Runtime, vacuum
+from stepwell.engine import Runtime, open_runtime, vacuum
 from stepwell.engine.write.staging import reserve
 from stepwell.model.errors import WarehouseError
 from stepwell.model.files import ROW_ID, Store
@@ -48,7 +47,7 @@ def _write(db: stepwell.Database, relation: Relation, values: Sequence[int]) -> 
     batch = pa.table({"v": pa.array(values, pa.int64()), ROW_ID: pa.array(ids, pa.int64())})
     file = write_batch(runtime.warehouse, relation, Store.ROWS, f"{runtime.attempt()}.parquet", batch)
     change = RelationWrite(relation.id, (file,), EVERYTHING, None, (numbers.start + len(values), numbers.end))
-    db._acknowledge((change,), change)
+    db._writer.acknowledge((change,), change)
 
 
 def read(runtime: Runtime, name: str = "t") -> list[int]:

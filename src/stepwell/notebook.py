@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stepwell.database import Database
-from stepwell.engine import translated
+from stepwell.database import Database, translated
 from stepwell.model.errors import StepwellError, UndefinedTableError, nearest
 from stepwell.model.rows import Rows
 

@@ -20,8 +20,7 @@ import writing
 from recovery import conflicting
 from servers import PostgresServer
 from stepwell.catalog import leases
-from stepwell.database import open_runtime
-from stepwell.engine import Runtime
+from stepwell.engine import Runtime, open_runtime
 from stepwell.storage import Warehouse
 
 COUNT = 15

@@ -24,13 +24,12 @@ from click.testing import CliRunner
 import stepwell
 from stepwell.cli import main
 from stepwell.cli.sql import run as run_statement
-from stepwell.database import _DATABASE_SETTINGS, _SESSION_SETTINGS
-from stepwell.engine import SYSTEM_NAMESPACE, SYSTEM_TABLES
+from stepwell.engine import DATABASE_SETTINGS, SESSION_SETTINGS, SYSTEM_NAMESPACE, SYSTEM_TABLES
 from stepwell.model import errors
 from stepwell.sql import parse
 from stepwell.sql.parser import _STATEMENTS
 
-_SETTINGS = _DATABASE_SETTINGS | _SESSION_SETTINGS
+_SETTINGS = DATABASE_SETTINGS | SESSION_SETTINGS
 
 ROOT = Path(__file__).parents[2]
 NUMBERS = ROOT / "docs" / "benchmarks.md"

@@ -13,7 +13,7 @@ import pytest
 import stepwell
 from stepwell import Function, StepwellError, StepwellWarning
 from stepwell.catalog import control
-from stepwell.engine import alter_view, drop_relations
+from stepwell.engine.define.creation import alter_view, drop_relations
 from stepwell.sql import parse
 from stepwell.sql.statements import AlterView, DropRelations
 from views import answer, wrong_views

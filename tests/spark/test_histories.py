@@ -19,8 +19,7 @@ from pyspark.sql import DataFrame
 
 import stepwell
 from models import Model, Row, Table, Values, canonical
-from stepwell.engine.lead import compaction
-from stepwell.engine.write import staging, upsert
+from stepwell.engine.write import upsert
 from stepwell.model.epochs import Epoch
 from stepwell.storage import scans
 
@@ -219,8 +218,7 @@ def play(history: list[Step]) -> None:
 def large_path() -> Iterator[None]:
     """Let Spark write everything, as it does for what is large."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (staging, upsert, compaction):
-            patch.setattr(module, "SMALL_BYTES", -1)
+        patch.setattr("stepwell.engine.write.results.SMALL_BYTES", -1)
         yield
 
 

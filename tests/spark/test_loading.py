@@ -29,7 +29,7 @@ def csv_file(path: Path, rows: list[tuple[Any, ...]], head: str = "k,v") -> None
 def arrived(db: stepwell.Database, table: str) -> list[tuple[Any, ...]]:
     """All rows in the order of their numbers, read from the files themselves; the numbers are told apart."""
     [number] = [id_ for name, id_ in answer(db, "SELECT name, id FROM stepwell.tables") if name == table]
-    files = sorted((Path(db.runtime.warehouse.root) / f"data/{number}/rows").rglob("*.parquet"))
+    files = sorted((Path(db._runtime.warehouse.root) / f"data/{number}/rows").rglob("*.parquet"))
     rows = [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
     rows.sort(key=lambda row: row[ROW_ID])
     assert len({row[ROW_ID] for row in rows}) == len(rows)

@@ -24,8 +24,7 @@ from stepwell.plan import Content
 @pytest.fixture
 def large_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let Spark write everything, as it does for what is large."""
-    for module in (staging, upsert, compaction):
-        monkeypatch.setattr(module, "SMALL_BYTES", -1)
+    monkeypatch.setattr("stepwell.engine.write.results.SMALL_BYTES", -1)
 
 
 def values(db: stepwell.Database, text: str) -> list[tuple[object, ...]]:

@@ -10,7 +10,7 @@ import pytest
 import stepwell
 from stepwell.cli.completion import KEYWORDS, candidates
 from stepwell.cli.shell import is_complete
-from stepwell.engine import Runtime
+from stepwell.model.relations import Relation
 from stepwell.sql.parser import _STATEMENTS
 
 
@@ -37,10 +37,10 @@ def test_a_statement_is_complete_at_its_semicolon(text: str, complete: bool) -> 
 
 
 @pytest.fixture
-def runtime(tmp_path: Path) -> Iterator[Runtime]:
+def known(tmp_path: Path) -> Iterator[list[Relation]]:
     with stepwell.connect(tmp_path / "w") as db:
         db.sql("CREATE TABLE trades (symbol STRING, price DOUBLE); CREATE TABLE `two words` (x INT)")
-        yield db.runtime
+        yield db.relations()
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def runtime(tmp_path: Path) -> Iterator[Runtime]:
         ("SELECT 1 WHERE zzz", "zzz", None),
     ],
 )
-def test_a_word_is_completed(runtime: Runtime, before: str, word: str, likely: str | None) -> None:
-    found = candidates(runtime, before)
+def test_a_word_is_completed(known: list[Relation], before: str, word: str, likely: str | None) -> None:
+    found = candidates(known, before)
     assert found[0] == word
     assert (found[1][0] if found[1] else None) == likely
 

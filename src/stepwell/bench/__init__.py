@@ -5,11 +5,11 @@
 
 from stepwell.bench.ingest import run_ingest
 from stepwell.bench.load import run_load
-from stepwell.bench.measure import BenchReport
+from stepwell.bench.measure import BenchReport, own_settings
 from stepwell.bench.ohlc import run_ohlc
 from stepwell.bench.tpch import run_tpch
 from stepwell.bench.views import run_views
 
 BENCHMARKS = ("ingest", "load", "ohlc", "tpch", "views")
 
-__all__ = ["BENCHMARKS", "BenchReport", "run_ingest", "run_load", "run_ohlc", "run_tpch", "run_views"]
+__all__ = ["BENCHMARKS", "BenchReport", "own_settings", "run_ingest", "run_load", "run_ohlc", "run_tpch", "run_views"]

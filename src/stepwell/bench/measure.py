@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from stepwell.database import Database
+from stepwell.engine.session import SETTINGS
 from stepwell.model.rows import Rows
 
 
@@ -101,3 +102,8 @@ def peak_memory() -> int:
 
 def megabytes(count: int) -> str:
     return f"{count / 2**20:.1f} MB"
+
+
+def own_settings() -> str:
+    """What the session that is measured is set to, in one line."""
+    return ", ".join(f"{key}={value}" for key, value in SETTINGS.items())

@@ -8,15 +8,12 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from stepwell.model.errors import StepwellError, StepwellWarning, WarehouseError
+from stepwell.model.errors import StepwellError, StepwellWarning
 from stepwell.version import __version__
-
-if TYPE_CHECKING:
-    from stepwell.engine import Runtime
 
 _BEHIND = {
     "sql": ("stepwell.cli.sql", "Run SQL statements."),
@@ -76,19 +73,6 @@ def warehouse_options(function: Callable[..., Any]) -> Callable[..., Any]:
     ):
         function = option(function)
     return function
-
-
-def open_existing(warehouse: str, catalog: str | None) -> Runtime:
-    """A warehouse that is there, looked at through its catalog; nothing is created."""
-    from stepwell.database import open_runtime
-    from stepwell.storage import Warehouse
-
-    place = Warehouse(warehouse)
-    if not place.exists():
-        raise WarehouseError(
-            f'there is no warehouse at "{place.url}"', hint='stepwell sql -c "CREATE TABLE …" makes one.'
-        )
-    return open_runtime(place, catalog)
 
 
 def tell(error: BaseException) -> None:

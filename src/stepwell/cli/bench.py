@@ -8,9 +8,8 @@ from pathlib import Path
 
 import click
 
-from stepwell.bench import BENCHMARKS, BenchReport, run_ingest, run_load, run_ohlc, run_tpch, run_views
+from stepwell.bench import BENCHMARKS, BenchReport, own_settings, run_ingest, run_load, run_ohlc, run_tpch, run_views
 from stepwell.cli import fail
-from stepwell.engine.session import SETTINGS
 from stepwell.model.errors import StepwellError
 
 
@@ -38,7 +37,7 @@ def command(
     neighbours: bool,
 ) -> None:
     """Measure, as ratios within one run: a null job of Spark is the unit of small things, plain Spark of large ones."""
-    click.echo(f"{os.cpu_count()} cores; our session: {', '.join(f'{key}={value}' for key, value in SETTINGS.items())}")
+    click.echo(f"{os.cpu_count()} cores; our session: {own_settings()}")
     report = BenchReport(click.echo)
     with tempfile.TemporaryDirectory(prefix="stepwell-bench-") as folder:
         try:

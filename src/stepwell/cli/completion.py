@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from stepwell.catalog import relations
-from stepwell.engine import SYSTEM_NAMESPACE, SYSTEM_TABLES, Runtime
+from stepwell.database import SYSTEM_NAMESPACE, SYSTEM_TABLES
+from stepwell.model.relations import Relation
 from stepwell.model.types import quote
 
 KEYWORDS = re.findall(
@@ -26,14 +27,14 @@ _BEFORE_RELATION = re.compile(
 )
 
 
-def candidates(runtime: Runtime, before: str) -> tuple[str, list[str]]:
+def candidates(relations: Sequence[Relation], before: str) -> tuple[str, list[str]]:
     """The word that stands before the cursor, and what it may become, the likeliest first."""
     if before.lstrip().startswith("\\") and " " not in before.lstrip():
         word = before.lstrip()
         return word, [each for each in COMMANDS if each.startswith(word)]
     owner, word = re.findall(r"([\w`]+\.)?([\w`]*)$", before)[0]
     owner = owner.rstrip(".").strip("`").lower()
-    known = _columns_by_relation(runtime)
+    known = {relation.name: [column.name for column in relation.columns] for relation in relations}
     if owner == SYSTEM_NAMESPACE:
         names = sorted(SYSTEM_TABLES)
     elif owner:
@@ -46,9 +47,3 @@ def candidates(runtime: Runtime, before: str) -> tuple[str, list[str]]:
         names = [*columns, *known, *keywords, f"{SYSTEM_NAMESPACE}."]
     fitting = [name for name in names if name.lower().startswith(word.strip("`").lower())]
     return word, [name if re.fullmatch(r"[\w.]+", name) else quote(name) for name in dict.fromkeys(fitting)]
-
-
-def _columns_by_relation(runtime: Runtime) -> dict[str, list[str]]:
-    with runtime.catalog.read() as tx:
-        found = [relation for relation in relations.get_all(tx) if not relation.is_hidden]
-    return {relation.name: [column.name for column in relation.columns] for relation in found}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from stepwell.cli import fail, open_existing, warehouse_options
-from stepwell.engine import graph_nodes
+from stepwell.cli import fail, warehouse_options
+from stepwell.database import look_at
 from stepwell.graph import draw_svg, draw_text
 from stepwell.model.errors import StepwellError
 
@@ -18,9 +18,9 @@ from stepwell.model.errors import StepwellError
 def command(svg: str | None, warehouse: str, catalog: str | None, spark: str | None) -> None:
     """Draw the graph of tables and views: each below what it reads. Starts no Spark."""
     try:
-        runtime = open_existing(warehouse, catalog)
-        nodes = graph_nodes(runtime)
-        runtime.catalog.close()
+        onlooker = look_at(warehouse, catalog=catalog)
+        nodes = onlooker.nodes()
+        onlooker.close()
     except StepwellError as error:
         fail(error)
         return

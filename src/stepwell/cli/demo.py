@@ -15,7 +15,6 @@ from stepwell.cli.output import render
 from stepwell.cli.report import write_report
 from stepwell.cli.screen import Screen, Shown
 from stepwell.database import Database, connect
-from stepwell.engine import graph_nodes
 from stepwell.graph import draw_text
 from stepwell.model.errors import StepwellError
 from stepwell.model.rows import Rows
@@ -93,7 +92,7 @@ class Demo:
         self.screen.code(VIEWS.strip())
         self.db.sql(TABLE)
         self.db.sql(VIEWS)
-        for line in draw_text(graph_nodes(self.db.runtime)):
+        for line in draw_text(self.db.nodes()):
             self.screen.say(line)
         self._follow(seconds, epochs, pause)
         self._late_burst()

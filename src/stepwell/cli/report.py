@@ -11,9 +11,8 @@ from typing import Any
 
 import click
 
-from stepwell.cli import fail, open_existing, warehouse_options
-from stepwell.database import Database, connect
-from stepwell.engine import translated
+from stepwell.cli import fail, warehouse_options
+from stepwell.database import Database, connect, look_at, translated
 from stepwell.model.errors import StepwellError, WarehouseError, mask
 from stepwell.model.relations import Relation
 from stepwell.model.types import STRING, quote
@@ -31,7 +30,7 @@ _PRICES = ("open", "high", "low", "close")
 def command(out: str, warehouse: str, catalog: str | None, spark: str | None) -> None:
     """Write one HTML file with the bars, the graph of views and the last epochs. It needs no network."""
     try:
-        open_existing(warehouse, catalog).catalog.close()
+        look_at(warehouse, catalog=catalog).close()
         with connect(warehouse, catalog=catalog, spark=spark) as database:
             write_report(database, Path(out), title=f"stepwell: {mask(warehouse)}")
     except (StepwellError, KeyboardInterrupt) as error:

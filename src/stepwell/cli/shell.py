@@ -22,8 +22,7 @@ from stepwell.cli.completion import candidates
 from stepwell.cli.output import render
 from stepwell.cli.sql import answer
 from stepwell.cli.waiting import wait_for
-from stepwell.database import Database
-from stepwell.engine import translated
+from stepwell.database import Database, translated
 from stepwell.model.errors import SqlSyntaxError, StepwellError
 from stepwell.model.rows import Rows
 from stepwell.sql.statements import Statement
@@ -209,7 +208,7 @@ def _prompting_reader(database: Database) -> Reader:
 
     class Names(Completer):
         def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-            word, found = candidates(database.runtime, document.text_before_cursor)
+            word, found = candidates(database.relations(), document.text_before_cursor)
             return [Completion(name, start_position=-len(word)) for name in found]
 
     history = Path(os.environ.get("STEPWELL_HISTORY", "~/.stepwell_history")).expanduser()

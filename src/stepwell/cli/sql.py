@@ -11,8 +11,7 @@ import click
 from stepwell.cli import fail, warehouse_options
 from stepwell.cli.output import FORMATS, render
 from stepwell.cli.waiting import wait_for
-from stepwell.database import Database, connect
-from stepwell.engine import translated
+from stepwell.database import Database, connect, translated
 from stepwell.model.errors import StepwellError
 from stepwell.model.rows import Rows
 from stepwell.sql import Dialect, parse

@@ -7,14 +7,10 @@ import time
 
 import click
 
-from stepwell.catalog import barriers, control, leases
-from stepwell.cli import fail, open_existing, warehouse_options
+from stepwell.cli import fail, warehouse_options
 from stepwell.cli.output import FORMATS, render
-from stepwell.engine import SYSTEM_NAMESPACE, Runtime, graph_nodes, read_system_table
+from stepwell.database import Standing, look_at
 from stepwell.model.errors import StepwellError
-from stepwell.model.rows import Rows
-from stepwell.model.views import ViewState
-from stepwell.sql.statements import Name, Slice
 
 
 @click.command(short_help="Show where a warehouse stands.")
@@ -25,9 +21,9 @@ from stepwell.sql.statements import Name, Slice
 def command(format_: str, watch: bool, every: float, warehouse: str, catalog: str | None, spark: str | None) -> None:
     """Show the epochs, the leader and the tables of a warehouse. Starts no Spark."""
     try:
-        runtime = open_existing(warehouse, catalog)
+        onlooker = look_at(warehouse, catalog=catalog)
         while True:
-            lines = _lines(runtime, format_)
+            lines = _lines(onlooker.standing(), format_)
             if watch and sys.stdout.isatty():
                 click.clear()
             for line in lines:
@@ -37,32 +33,25 @@ def command(format_: str, watch: bool, every: float, warehouse: str, catalog: st
             if format_ == "table":
                 click.echo("")
             time.sleep(every)
-        runtime.catalog.close()
+        onlooker.close()
     except KeyboardInterrupt:
         return
     except StepwellError as error:
         fail(error)
 
 
-def _lines(runtime: Runtime, format_: str) -> list[str]:
-    with runtime.catalog.read() as tx:
-        at = control.look(tx)
-        unfinished = barriers.unfinished(tx)
-        holder = leases.look(tx).holder
-    text = f"{SYSTEM_NAMESPACE}.tables"
-    table, rows = read_system_table(runtime, Name((SYSTEM_NAMESPACE, "tables"), Slice(text, 0, len(text))))
-    stopped = [each for each in graph_nodes(runtime) if each.label.endswith((ViewState.ERROR, ViewState.PAUSED))]
-    lines = list(render(Rows([column.name for column in table.columns], rows), format_))
+def _lines(standing: Standing, format_: str) -> list[str]:
+    lines = list(render(standing.tables, format_))
     if format_ != "table":
         return lines
-    closing = f", {len(unfinished)} being closed" if unfinished else ""
+    closing = f", {standing.unfinished} being closed" if standing.unfinished else ""
     return [
-        f"warehouse  {runtime.warehouse.url}",
-        f"catalog    {runtime.catalog.url}",
-        f"readable   epoch {at.readable_epoch}",
-        f"open       epoch {at.open_epoch}{closing}",
-        f"leader     {holder or 'nobody'}",
-        *(f"stopped    {each.name}: {each.label}" for each in stopped),
+        f"warehouse  {standing.warehouse}",
+        f"catalog    {standing.catalog}",
+        f"readable   epoch {standing.readable}",
+        f"open       epoch {standing.open}{closing}",
+        f"leader     {standing.holder or 'nobody'}",
+        *(f"stopped    {each.name}: {each.label}" for each in standing.stopped),
         "",
         *lines,
     ]

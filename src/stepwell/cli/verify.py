@@ -6,9 +6,9 @@ import sys
 
 import click
 
-from stepwell.cli import fail, open_existing, warehouse_options
+from stepwell.cli import fail, warehouse_options
 from stepwell.cli.output import FORMATS, render
-from stepwell.database import connect
+from stepwell.database import connect, look_at
 from stepwell.model.errors import StepwellError
 from stepwell.model.rows import Rows
 from stepwell.model.types import quote
@@ -29,7 +29,7 @@ def command(
     rows: list[tuple[object, ...]] = []
     columns = ["view", "epoch", "ok", "rows", "missing", "unexpected"]
     try:
-        open_existing(warehouse, catalog).catalog.close()
+        look_at(warehouse, catalog=catalog).close()
         with connect(warehouse, catalog=catalog, spark=spark) as database:
             names = list(views) or [row[0] for row in database.sql("SHOW MATERIALIZED VIEWS").collect()]
             for number, name in enumerate(names):

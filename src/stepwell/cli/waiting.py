@@ -1,18 +1,18 @@
 """Waiting for a statement: it runs in a thread of its own, so that Ctrl-C is heard at once and progress can be shown.
 
-Ctrl-C asks the database to cancel, and goes on asking until the statement has ended: between two Spark jobs there is
-nothing to cancel. A third Ctrl-C gives up waiting.
+Ctrl-C cancels it, and nothing that other threads do in the same database. A third Ctrl-C gives up waiting.
 """
 
 from __future__ import annotations
 
+import queue
 import sys
 import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from stepwell.database import Database
+from stepwell.database import Database, Progress, RunningStatement
 
 T = TypeVar("T")
 
@@ -25,22 +25,27 @@ _SIGNS = "|/-\\"
 
 def wait_for(database: Database, action: Callable[[], T]) -> T:
     """What `action` returns, or what it raises; KeyboardInterrupt cancels it first."""
+    started: queue.SimpleQueue[RunningStatement | None] = queue.SimpleQueue()
     results: list[T] = []
     failures: list[BaseException] = []
     done = threading.Event()  # and no join(): interrupted, it may take a running thread for one that has ended
 
     def run() -> None:
         try:
-            results.append(action())
+            with database.statement() as statement:
+                started.put(statement)
+                results.append(action())
         except BaseException as error:
             failures.append(error)
         finally:
+            started.put(None)  # for whoever waits for a statement that could not even begin
             done.set()
 
     worker = threading.Thread(target=run, name="stepwell-statement", daemon=True)
-    spinner = _Spinner(database) if sys.stderr.isatty() else None
-    presses, cancelled_at = 0, 0.0
+    presses = 0
     worker.start()
+    statement = started.get()
+    spinner = _Spinner(database, statement) if statement is not None and sys.stderr.isatty() else None
     try:
         while not done.is_set():
             try:
@@ -49,10 +54,8 @@ def wait_for(database: Database, action: Callable[[], T]) -> T:
                 presses += 1
                 if presses >= _GIVE_UP:
                     raise
-            if presses and not done.is_set() and time.monotonic() - cancelled_at > 0.5:
-                cancelled_at = time.monotonic()
                 # not here: a call to Spark may swallow the next Ctrl-C
-                threading.Thread(target=database.cancel, daemon=True).start()
+                threading.Thread(target=database.cancel, args=(statement,), daemon=True).start()
     finally:
         if spinner:
             spinner.stop()
@@ -62,10 +65,11 @@ def wait_for(database: Database, action: Callable[[], T]) -> T:
 
 
 class _Spinner:
-    """A line on standard error that says what the database is at, while it takes long."""
+    """A line on standard error that says what a statement is at, while it takes long."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, statement: RunningStatement) -> None:
         self._database = database
+        self._statement = statement
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._run, name="stepwell-spinner", daemon=True)
         self._thread.start()
@@ -80,7 +84,7 @@ class _Spinner:
             return
         turn = 0
         while not self._done.is_set():
-            line = describe(self._database, time.monotonic() - began)
+            line = describe(self._database.progress_of(self._statement), time.monotonic() - began)
             sys.stderr.write(f"\r\x1b[K{_SIGNS[turn % len(_SIGNS)]} {line}")
             sys.stderr.flush()
             turn += 1
@@ -89,9 +93,8 @@ class _Spinner:
         sys.stderr.flush()
 
 
-def describe(database: Database, elapsed: float) -> str:
-    """What a database is at, in one line."""
-    progress = database.progress
+def describe(progress: Progress, elapsed: float) -> str:
+    """What a statement is at, in one line."""
     parts = [progress.what or "working"]
     if progress.rows:
         parts.append(f"{progress.rows:,} rows")

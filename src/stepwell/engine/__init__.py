@@ -1,86 +1,59 @@
 """The engine: steps to DataFrames, and the loop that makes epochs of them.
 
-`Runtime` is what it acts on, `Snapshot` what a statement sees; `run_query` answers queries, `stage_statement` and
-`stage_data` compute what a write changes, the `Leader` runs the barriers, `compact` and `vacuum` tidy up behind it.
+`Runtime` is what it acts on and `RunningStatement` what is in flight there; `Snapshot` is what a statement sees.
+`run_statement` runs whatever a user says; the `Writer` acknowledges what was staged, the `Leader` runs the barriers,
+`vacuum` tidies up. An `Onlooker` only looks.
 """
 
-from stepwell.engine.define.creation import (
-    alter_view,
-    create_view,
-    drop_relations,
-    require_built,
-    require_resumed,
-    view_called,
-)
-from stepwell.engine.definitions import load_in
-from stepwell.engine.failures import translate, translated
-from stepwell.engine.inspect.inspection import (
-    answer_inspection,
-    create_text,
-    differences,
-    graph_nodes,
-    is_system,
-    refuse_system,
-    relation_called,
-)
-from stepwell.engine.inspect.verify import Verdict, mark_for_repair, verify
+from stepwell.engine.dispatch import run_statement
+from stepwell.engine.failures import translated
+from stepwell.engine.functions import register_function
+from stepwell.engine.inspect.inspection import answer_inspection, graph_nodes
+from stepwell.engine.inspect.standing import Damage, Onlooker, Standing
 from stepwell.engine.java import find_java
-from stepwell.engine.lead.compaction import compact
-from stepwell.engine.lead.leader import Leader, stopped_waiting
+from stepwell.engine.lead.leader import Leader
 from stepwell.engine.lead.vacuum import clean_orphans, vacuum
 from stepwell.engine.maintain.event_time import advance_watermark
-from stepwell.engine.read.queries import EXTERNAL_CODE, plain_name, run_query
-from stepwell.engine.read.snapshots import Snapshot
-from stepwell.engine.read.stopped import failed_in
-from stepwell.engine.read.system import SYSTEM_NAMESPACE, SYSTEM_TABLES, read_system_table, system_rows
+from stepwell.engine.opening import open_existing, open_runtime
+from stepwell.engine.read.naming import user_relations
+from stepwell.engine.read.queries import answer_changes
+from stepwell.engine.read.snapshots import Snapshot, readable_epoch
+from stepwell.engine.read.system import SYSTEM_NAMESPACE, SYSTEM_TABLES
+from stepwell.engine.running import Progress, RunningStatement
 from stepwell.engine.runtime import Runtime
-from stepwell.engine.session import Spark
-from stepwell.engine.write.loading import Loading
-from stepwell.engine.write.staging import discard, require_files
-from stepwell.engine.write.statements import Staging, stage_data, stage_statement
+from stepwell.engine.settings import DATABASE_SETTINGS, SESSION_SETTINGS
+from stepwell.engine.write.copying import copy_parquet
+from stepwell.engine.write.statements import stage_data
+from stepwell.engine.write.transactions import Writer
 
 __all__ = [
-    "EXTERNAL_CODE",
+    "DATABASE_SETTINGS",
+    "SESSION_SETTINGS",
     "SYSTEM_NAMESPACE",
     "SYSTEM_TABLES",
+    "Damage",
     "Leader",
-    "Loading",
+    "Onlooker",
+    "Progress",
+    "RunningStatement",
     "Runtime",
     "Snapshot",
-    "Spark",
-    "Staging",
-    "Verdict",
+    "Standing",
+    "Writer",
     "advance_watermark",
-    "alter_view",
+    "answer_changes",
     "answer_inspection",
     "clean_orphans",
-    "compact",
-    "create_text",
-    "create_view",
-    "differences",
-    "discard",
-    "drop_relations",
-    "failed_in",
+    "copy_parquet",
     "find_java",
     "graph_nodes",
-    "is_system",
-    "load_in",
-    "mark_for_repair",
-    "plain_name",
-    "read_system_table",
-    "refuse_system",
-    "relation_called",
-    "require_built",
-    "require_files",
-    "require_resumed",
-    "run_query",
+    "open_existing",
+    "open_runtime",
+    "readable_epoch",
+    "register_function",
+    "run_statement",
     "stage_data",
-    "stage_statement",
-    "stopped_waiting",
-    "system_rows",
-    "translate",
     "translated",
+    "user_relations",
     "vacuum",
-    "verify",
-    "view_called",
 ]

@@ -6,28 +6,19 @@ import itertools
 import os
 import threading
 import uuid
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 from stepwell.catalog import Catalog
+from stepwell.engine.running import RunningStatements
 from stepwell.engine.session import Spark
 from stepwell.model.clock import Clock
-from stepwell.model.errors import CancelledError
 from stepwell.storage import DeltaLogs, Warehouse
 
 WORKERS = max(2, min(4, os.cpu_count() or 2))
 """How many views are maintained at once; the driver plans each of them, so a wide graph must not start all."""
-
-
-@dataclass
-class Activity:
-    """What a database is at, for whoever waits for it."""
-
-    what: str = ""
-    rows: int | None = None
 
 
 @dataclass
@@ -49,12 +40,14 @@ class Runtime:
     publishing: threading.RLock = field(default_factory=threading.RLock)
     analyzing: threading.RLock = field(default_factory=threading.RLock)
     stopping: threading.Event = field(default_factory=threading.Event)
-    cancelling: threading.Event = field(default_factory=threading.Event)
-    activity: Activity = field(default_factory=Activity)
+    running: RunningStatements = field(init=False)
     permissions: Permissions = field(default_factory=Permissions)
     cache: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "running", RunningStatements(self.spark))
 
     def close(self) -> None:
         if "workers" in self.cache:
@@ -74,18 +67,12 @@ class Runtime:
         return pool
 
     def require_wanted(self) -> None:
-        """Stop here if the statement was cancelled: between two jobs there is nothing of Spark's to interrupt."""
-        if self.cancelling.is_set():
-            raise CancelledError("the statement was cancelled", detail="Nothing of it was applied.")
+        """Stop here if this thread's statement was cancelled."""
+        self.running.require_wanted()
 
-    @contextmanager
-    def doing(self, what: str) -> Iterator[None]:
+    def doing(self, what: str) -> AbstractContextManager[None]:
         """Say what goes on inside the block, to whoever asks."""
-        before, self.activity.what, self.activity.rows = self.activity.what, what, None
-        try:
-            yield
-        finally:
-            self.activity.what, self.activity.rows = before, None
+        return self.running.doing(what)
 
     def temporary_name(self) -> str:
         """A name for a temporary view, new in this process."""

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -57,6 +60,9 @@ class Pace(Enum):
 
 _EAGER = "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"
 """The rule by which Spark computes on small tables while it plans: also what nobody asks for, and what may fail."""
+
+_GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+"""What a thread's job group is made of."""
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -123,6 +129,7 @@ class Spark:
         self._lock = threading.RLock()
         self._starting = False
         self._reads_files = False
+        self._of_thread = threading.local()
 
     @property
     def is_started(self) -> bool:
@@ -143,7 +150,9 @@ class Spark:
                     self._session = self._made(base)
                 finally:
                     self._starting = False
-            return self._session
+            session = self._session
+        self._enter_group(session)
+        return session
 
     def maintenance(self, worker: int = 0) -> SparkSession:
         """A session for a worker of the barrier loop: its temporary views are its own."""
@@ -201,14 +210,55 @@ class Spark:
             _let_call(session, function, again=False)
         return session
 
-    def tasks(self) -> tuple[int, int]:
-        """How many tasks of the jobs in flight are done, of how many; 0 of 0 where nobody can tell."""
-        context = getattr(self._session, "sparkContext", None)
+    @contextmanager
+    def grouped(self, group: str) -> Iterator[None]:
+        """Let the jobs that this thread starts inside the block belong to a group, also if Spark starts only there."""
+        self._of_thread.group, self._of_thread.before = group, None
+        if self._session is not None:
+            self._enter_group(self._session)
+        try:
+            yield
+        finally:
+            self._of_thread.group = None
+            context = self._context()
+            if context is not None and self._of_thread.before is not None:
+                for name, value in self._of_thread.before.items():
+                    context.setLocalProperty(name, value)
+
+    def _enter_group(self, session: SparkSession) -> None:
+        group = getattr(self._of_thread, "group", None)
+        if group is None or self._of_thread.before is not None:
+            return
+        context = getattr(session, "sparkContext", None)
+        self._of_thread.before = {}
+        if context is not None:
+            self._of_thread.before = {name: context.getLocalProperty(name) for name in _GROUP}
+            context.setJobGroup(group, "stepwell")
+
+    def interrupt(self, group: str) -> None:
+        """Stop the jobs of a group that run now, or all of ours where there are no groups."""
+        context = self._context()
+        if context is not None:
+            context.cancelJobGroup(group)
+        elif self._session is not None:
+            self._session.interruptAll()
+
+    def tasks_of(self, group: str) -> tuple[int, int]:
+        """How many tasks of a group's jobs in flight are done, of how many; 0 of 0 where nobody can tell."""
+        context = self._context()
+        return (0, 0) if context is None else _tasks(context, set(context.statusTracker().getJobIdsForGroup(group)))
+
+    def tasks_beside(self, groups: Sequence[str]) -> tuple[int, int]:
+        """The same for all jobs that belong to none of these groups."""
+        context = self._context()
         if context is None:
             return 0, 0
         tracker = context.statusTracker()
-        stages = [stage for id_ in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(id_)) is not None]
-        return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
+        theirs = {job for group in groups for job in tracker.getJobIdsForGroup(group)}
+        return _tasks(context, set(tracker.getActiveJobsIds()) - theirs)
+
+    def _context(self) -> SparkContext | None:
+        return getattr(self._session, "sparkContext", None)
 
     def begin_group(self, group: str, description: str) -> Callable[[], int]:
         """Let the jobs of this thread be counted under a name; what comes back says how many there were."""
@@ -219,13 +269,23 @@ class Spark:
         return lambda: len(context.statusTracker().getJobIdsForGroup(group))
 
 
+def _tasks(context: SparkContext, jobs: set[int]) -> tuple[int, int]:
+    """How many tasks of the stages that run for these jobs are done, of how many."""
+    tracker = context.statusTracker()
+    active = set(tracker.getActiveStageIds())
+    known = [job for number in jobs if (job := tracker.getJobInfo(number)) is not None]
+    numbers = {int(stage) for job in known for stage in job.stageIds} & active
+    stages = [stage for number in numbers if (stage := tracker.getStageInfo(number)) is not None]
+    return sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
+
+
 def _ours(base: SparkSession) -> SparkSession:
     """A new session with our settings."""
     session = base.newSession()
     for name, value in SETTINGS.items():
         session.conf.set(name, value)
     if _is_local(session):
-        session.conf.set(_PARTITIONS, str(max(2, os.cpu_count() or 2)))
+        session.conf.set(_PARTITIONS, str(_local_cores(session)))
     return session
 
 
@@ -307,6 +367,12 @@ def _let_call(session: SparkSession, function: Function, *, again: bool) -> None
         raise InvalidDefinitionError(
             f'function "{function.name}" cannot return "{function.returns}"', detail=str(error).splitlines()[0]
         ) from error
+
+
+def _local_cores(session: SparkSession) -> int:
+    """How many cores a local Spark uses: as many as its master says, or all."""
+    cores = re.fullmatch(r"local\[(\d+)(,.*)?\]|local", session.conf.get("spark.master", "") or "")
+    return os.cpu_count() or 2 if cores is None else int(cores.group(1) or 1)
 
 
 def _is_local(session: SparkSession) -> bool:

@@ -198,6 +198,10 @@ class WarehouseError(StepwellError):
     sqlstate = "58030"
 
 
+class NoWarehouseError(WarehouseError):
+    """There is no warehouse where one was looked for."""
+
+
 class CatalogVersionError(StepwellError):
     """The catalog was written by a newer stepwell."""
 

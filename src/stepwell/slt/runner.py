@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from stepwell.database import Database
-from stepwell.engine import translated
+from stepwell.database import Database, translated
 from stepwell.model.durations import parse_duration
 from stepwell.model.errors import StepwellError, StepwellWarning
 from stepwell.model.rows import Rows

@@ -50,24 +50,22 @@ SWALLOWING = {TokenType.COMMAND, TokenType.EXECUTE, TokenType.FETCH, TokenType.S
 def tokenize(text: str, start: int = 0) -> list[Token]:
     """The tokens of `text[start:]`; comments are gone, places count from the beginning of `text`."""
     tokens: list[Token] = []
-    at: int | None = start
-    while at is not None:
-        at = _tokenize_from(text, at, tokens)
+    _tokenize(text, start, len(text), tokens)
     return tokens
 
 
-def _tokenize_from(text: str, start: int, tokens: list[Token]) -> int | None:
-    """Add tokens up to the first that swallows what follows it, and say where to go on behind that one."""
+def _tokenize(text: str, start: int, end: int, tokens: list[Token]) -> None:
+    """Add the tokens of `text[start:end]`; a part that was swallowed is tokenized by itself, and nothing else again."""
     try:
-        raw = sqlglot.tokenize(text[start:], read="spark")
+        raw = sqlglot.tokenize(text[start:end], read="spark")
     except TokenError as error:
         raise _unfinished(text, start) from error
     for index, token in enumerate(raw):
         begins, ends = token.start + start, token.end + start + 1
-        tokens.extend(_split(token.token_type, token.text, text, begins, ends))
-        if swallows(raw, index):
-            return ends
-    return None
+        if index and swallows(raw, index - 1):
+            _tokenize(text, raw[index - 1].end + start + 1, ends, tokens)
+        else:
+            tokens.extend(_split(token.token_type, token.text, text, begins, ends))
 
 
 def swallows(tokens: Sequence[SqlglotToken], index: int) -> bool:

@@ -52,7 +52,7 @@ from stepwell.plan.lateness import ENTRY, Judged, judged_in, with_sources
 from stepwell.plan.lineage import lineage_of
 from stepwell.plan.render import keys_of, rows_sql, windows_sql
 from stepwell.plan.times import Times, Timing, timing_of
-from stepwell.sql import Composition, Reference, find_references, forbidden_function, window_calls
+from stepwell.sql import Composition, Reference, find_references, forbidden_function, refuse_outside, window_calls
 from stepwell.sql.statements import CreateView, Slice
 from stepwell.storage.types import from_spark, spark_schema
 
@@ -80,6 +80,7 @@ class Analyzed:
 
 def analyze(runtime: Runtime, statement: CreateView) -> Analyzed:
     """Let Spark read the text, and take it apart as far as that can be done without changing what it means."""
+    refuse_outside(statement.query)
     bound, parents, inputs = _bind(runtime, statement)
     with runtime.analyzing, _schemas(runtime.spark.session, inputs) as session:
         with translated(bound):

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from stepwell.catalog import Transaction, control, files, relations, views
+from stepwell.catalog import control, files, relations, views
 from stepwell.engine.define.analysis import Analyzed, analyze
 from stepwell.engine.define.creation import require_policy, view_called
 from stepwell.engine.definitions import Definitions, load
 from stepwell.engine.inspect.verify import Verdict
 from stepwell.engine.maintain.workspace import Workspace
 from stepwell.engine.read.lineage import paths
-from stepwell.engine.read.queries import plain_name
-from stepwell.engine.read.system import SYSTEM_NAMESPACE, SYSTEM_TABLES, read_system_table
+from stepwell.engine.read.naming import is_system, relation_called
+from stepwell.engine.read.system import SYSTEM_TABLES, read_system_table
 from stepwell.engine.runtime import Runtime
 from stepwell.graph import DrawnRelation
 from stepwell.model.create_statement import create_statement
 from stepwell.model.epochs import Epoch
-from stepwell.model.errors import ReadOnlyError, StepwellError
+from stepwell.model.errors import StepwellError
 from stepwell.model.relations import Relation, RelationKind
 from stepwell.model.rows import Rows
 from stepwell.model.types import quote
@@ -82,25 +82,6 @@ def answer_inspection(runtime: Runtime, body: Inspection) -> Rows:
             with runtime.catalog.read() as tx:
                 relation = view_called(tx, name)
             return _explain_refresh(runtime, relation)
-
-
-def relation_called(tx: Transaction, name: Name) -> Relation:
-    """The relation that a user named, and not a system table."""
-    refuse_system(name)
-    try:
-        return relations.get(tx, plain_name(name))
-    except StepwellError as error:
-        raise error.at(name.slice.place) from None
-
-
-def refuse_system(name: Name) -> None:
-    if is_system(name):
-        raise ReadOnlyError(f'system table "{name}" cannot be changed', place=name.slice.place)
-
-
-def is_system(name: Name) -> bool:
-    """Whether a name means a system table."""
-    return len(name.parts) > 1 and name.parts[0].lower() == SYSTEM_NAMESPACE
 
 
 def differences(view: Relation, verdict: Verdict) -> list[str]:

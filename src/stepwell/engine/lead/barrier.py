@@ -13,14 +13,14 @@ from stepwell.engine.failures import translated
 from stepwell.engine.maintain.maintenance import maintain
 from stepwell.engine.read.consolidation import consolidate
 from stepwell.engine.runtime import Runtime
-from stepwell.engine.write.staging import SMALL_BYTES, write_frame
+from stepwell.engine.write.results import write_result
 from stepwell.model.epochs import Epoch, EpochState
 from stepwell.model.failpoints import failpoint
-from stepwell.model.files import DIFF, EPOCH, DataFile, NewFile, Store
+from stepwell.model.files import EPOCH, DataFile, NewFile
 from stepwell.model.relations import Relation
 from stepwell.model.views import RelationId
 from stepwell.plan import Publication, needs_consolidation, plan_publication
-from stepwell.storage import scan_changes, write_batch
+from stepwell.storage import scan_changes
 
 
 def run_barrier(runtime: Runtime, term: int) -> tuple[Epoch, list[RelationId]]:
@@ -122,12 +122,4 @@ def _consolidate(runtime: Runtime, relation: Relation, group: list[DataFile], ep
         session = runtime.spark.session
         whole = scan_changes(session, runtime.warehouse, relation, group, Epoch(epoch - 1), epoch).drop(EPOCH)
         delta = consolidate(whole)
-        if sum(file.statistics.bytes for file in group) > SMALL_BYTES:
-            return write_frame(runtime, relation, Store.CHANGES, delta, signed=True)
-        batch = delta.toArrow()
-    if not batch.num_rows:
-        return []
-    store = Store.CHANGES
-    if -1 not in batch.column(DIFF).to_pylist():
-        batch, store = batch.drop_columns([DIFF]), Store.ROWS
-    return [write_batch(runtime.warehouse, relation, store, f"{runtime.attempt()}.parquet", batch)]
+        return write_result(runtime, relation, delta, reads=sum(file.statistics.bytes for file in group), signed=True)

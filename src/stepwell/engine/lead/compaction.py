@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
-
 from stepwell.catalog import control, files, relations
 from stepwell.engine.failures import translated
 from stepwell.engine.lead.barrier import publish
 from stepwell.engine.runtime import Runtime
-from stepwell.engine.write.staging import SMALL_BYTES, write_frame
+from stepwell.engine.write.results import write_frame, write_result
 from stepwell.model.epochs import Epoch
 from stepwell.model.errors import ConflictError
 from stepwell.model.failpoints import failpoint
@@ -16,7 +14,7 @@ from stepwell.model.files import DataFile, NewFile, Store
 from stepwell.model.relations import Relation
 from stepwell.model.views import RelationId
 from stepwell.plan import SETTLED_ROWS, Content, FileMerge, Fold, choose_fold, choose_merge
-from stepwell.storage import concatenate, scan_content, scan_files, write_batch
+from stepwell.storage import concatenate, scan_content, scan_files
 
 CONCATENATE_ROWS = 65_536
 """Up to this many rows, files are put together as they are by the driver; beyond it, Spark also sorts them."""
@@ -101,7 +99,7 @@ def _fold(runtime: Runtime, relation: Relation, fold: Fold) -> bool:
     content = Content(fold.touched, fold.changes)
     with translated():
         frame = scan_content(runtime.spark.session, runtime.warehouse, relation, content)
-        outputs = _write(runtime, relation, frame, content.bytes)
+        outputs = write_result(runtime, relation, frame, reads=content.bytes)
     failpoint("fold.written")
     try:
         with runtime.catalog.write() as tx:
@@ -111,15 +109,6 @@ def _fold(runtime: Runtime, relation: Relation, fold: Fold) -> bool:
         return False
     failpoint("fold.committed")
     return True
-
-
-def _write(runtime: Runtime, relation: Relation, frame: DataFrame, size: int) -> list[NewFile]:
-    if size > SMALL_BYTES:
-        return write_frame(runtime, relation, Store.ROWS, frame, signed=False)
-    batch = frame.toArrow()
-    if not batch.num_rows:
-        return []
-    return [write_batch(runtime.warehouse, relation, Store.ROWS, f"{runtime.attempt()}.parquet", batch)]
 
 
 def _supersede(runtime: Runtime, relation: Relation, merge: FileMerge, outputs: list[NewFile]) -> bool:

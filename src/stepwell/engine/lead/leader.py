@@ -19,8 +19,9 @@ from stepwell.engine.lead.barrier import recover, run_barrier
 from stepwell.engine.lead.vacuum import vacuum
 from stepwell.engine.maintain.event_time import is_timer_due, request_emission
 from stepwell.engine.runtime import Runtime
+from stepwell.engine.settings import read_setting
 from stepwell.model.epochs import Epoch
-from stepwell.model.errors import CancelledError, FencedError, StepwellError, WarehouseError
+from stepwell.model.errors import CancelledError, ConflictError, FencedError, StepwellError, WarehouseError
 from stepwell.model.views import RelationId
 
 LEASE = 10_000_000
@@ -34,10 +35,8 @@ _TIDY = 1800.0
 class Leader:
     """This process's part in the barrier loop."""
 
-    def __init__(self, runtime: Runtime, setting: Callable[[str], int]) -> None:
-        """`setting` tells the database's settings, in microseconds."""
+    def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._setting = setting
         self._tidy_at = time.monotonic() + _TIDY
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{_started_at(os.getpid())}"
         self._term: int | None = None
@@ -73,9 +72,14 @@ class Leader:
 
     def wait_readable(self, epoch: Epoch) -> None:
         """Return once `epoch` can be read; see to it that somebody runs the barrier."""
+        with self._runtime.running.waiting():
+            self._wait_readable(epoch)
+
+    def _wait_readable(self, epoch: Epoch) -> None:
         asked = False
+        statement = self._runtime.running.current
         while not self._is_readable(epoch):
-            if self._runtime.cancelling.is_set():
+            if statement is not None and statement.is_cancelled:
                 raise stopped_waiting(epoch)
             if self._term is None and not self._take_lease():
                 if not asked:
@@ -93,7 +97,7 @@ class Leader:
                         self._readable >= epoch
                         or self._failure is not None
                         or self._term is None
-                        or self._runtime.cancelling.is_set()
+                        or (statement is not None and statement.is_cancelled)
                     ),
                     timeout=1,
                 )
@@ -104,6 +108,22 @@ class Leader:
                     detail=f"What was written is acknowledged and safe. {_first_line(failure)}",
                     hint="It becomes readable with the next barrier that succeeds; FLUSH asks for one.",
                 ) from failure
+
+    def wait_written(self, epoch: Epoch) -> None:
+        """The same for somebody who has written: what is acknowledged is not repeated, whatever happens meanwhile."""
+        while True:
+            try:
+                return self.wait_readable(epoch)
+            except ConflictError:  # of looking and asking
+                continue
+            except KeyboardInterrupt as error:
+                raise stopped_waiting(epoch) from error
+
+    def optimize(self, relation: RelationId) -> None:
+        """Compact one relation wholly, once all that was written can be read."""
+        self.flush()
+        self.wait_idle()
+        compaction.compact(self._runtime, relation, fold_now=True)
 
     def emit(self) -> None:
         """Let the views that emit by the clock show all that is known of them, and wait until it can be read."""
@@ -121,7 +141,7 @@ class Leader:
 
     def interval_changed(self) -> None:
         """Look at the barrier interval again; with one, the loop must run even while nobody waits."""
-        if self._setting("barrier_interval") and self._term is None:
+        if read_setting(self._runtime, "barrier_interval") and self._term is None:
             self._take_lease()
         self.notify()
 
@@ -173,7 +193,9 @@ class Leader:
             if term is None:
                 return False
             self._term = term
-            self._thread = threading.Thread(target=self._loop, args=(term,), name="stepwell-barrier", daemon=True)
+            self._thread = threading.Thread(
+                target=self._loop_after, args=(self._thread, term), name="stepwell-barrier", daemon=True
+            )
             self._heart = threading.Thread(target=self._beat, args=(term,), name="stepwell-lease", daemon=True)
             self._thread.start()
             self._heart.start()
@@ -188,6 +210,12 @@ class Leader:
         # By the holder's clock it may run for hours yet; that it stands still for so long, our own clock tells.
         return time.monotonic() - self._seen[1] > LEASE / 1_000_000
 
+    def _loop_after(self, before: threading.Thread | None, term: int) -> None:
+        """Lead once the loop of an earlier term has ended; it may be amid an epoch that it can no longer commit."""
+        if before is not None:
+            before.join()
+        self._loop(term)
+
     def _loop(self, term: int) -> None:
         recovered = False
         due = time.monotonic()
@@ -198,7 +226,7 @@ class Leader:
                     with self._runtime.catalog.read() as tx:
                         self._arrived(control.look(tx).readable_epoch)
                     recovered = True
-                interval = self._setting("barrier_interval") / 1_000_000
+                interval = read_setting(self._runtime, "barrier_interval") / 1_000_000
                 if self._wait_for_work(due if interval else None):
                     self._run(term)
                     due = time.monotonic() + interval
@@ -208,10 +236,10 @@ class Leader:
                     self._tidy_at = time.monotonic() + _TIDY
                     self._vacuum()
             except FencedError as error:
-                self._fail(error)
+                self._fail(term, error)
                 self._lose(term)
             except BaseException as error:  # whatever it is, those who wait must hear of it, and the loop must go on
-                self._fail(error)
+                self._fail(term, error)
                 recovered = False
                 self._pause()
 
@@ -271,7 +299,7 @@ class Leader:
 
     def _vacuum(self) -> None:
         try:
-            vacuum(self._runtime, self._setting("retention"))
+            vacuum(self._runtime, read_setting(self._runtime, "retention"))
         except Exception as error:  # nothing depends on it, and the next one tries again
             self._runtime.notes.append(f"vacuum failed: {_first_line(error)}")
 
@@ -299,8 +327,10 @@ class Leader:
                 self._term = None
             self._changed.notify_all()
 
-    def _fail(self, error: BaseException) -> None:
+    def _fail(self, term: int, error: BaseException) -> None:
         with self._changed:
+            if self._term != term:  # those who wait now wait for another loop
+                return
             self._wanted = self._readable
             self._failure = error
             self._changed.notify_all()

@@ -29,7 +29,7 @@ from stepwell.engine.maintain.lateness import LEDGER, Lateness
 from stepwell.engine.maintain.workspace import KEPT, OWN, Workspace
 from stepwell.engine.runtime import WORKERS, Runtime
 from stepwell.engine.workers import run_in_order
-from stepwell.engine.write.staging import SMALL_BYTES, write_frame
+from stepwell.engine.write.results import SMALL_BYTES, write_frame
 from stepwell.model.epochs import Epoch
 from stepwell.model.errors import FencedError, InternalError, StepwellError, WarehouseError
 from stepwell.model.failpoints import failpoint

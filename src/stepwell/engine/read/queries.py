@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import DataFrame
 
@@ -14,9 +14,18 @@ from stepwell.engine.read.stopped import stopped
 from stepwell.engine.read.system import SYSTEM_NAMESPACE, system_frame
 from stepwell.engine.runtime import Runtime
 from stepwell.model.epochs import Epoch
-from stepwell.model.errors import Place, SqlSyntaxError, StepwellError, UndefinedTableError, UnsupportedError, warn
+from stepwell.model.errors import (
+    ConflictError,
+    Place,
+    SqlSyntaxError,
+    StepwellError,
+    UndefinedTableError,
+    UnsupportedError,
+    warn,
+)
 from stepwell.model.files import DIFF, EPOCH, HIDDEN_PREFIX
 from stepwell.model.relations import Relation, RelationKind
+from stepwell.model.rows import Rows
 from stepwell.model.types import quote, whole_number
 from stepwell.model.views import placeholder
 from stepwell.plan.lateness import AT, SIGN
@@ -36,6 +45,9 @@ from stepwell.sql.statements import Name, Slice
 
 EXTERNAL_CODE = "allow_external_code"
 """The setting of a session that lets its queries run commands and Java code, and read files."""
+_TRIES = 10
+"""How often relations are looked up before the user hears that they keep changing."""
+
 
 _SAMPLE = re.compile(
     r"\s*(/\*.*?\*/\s*)?TABLESAMPLE\s*\([^)]*\)(\s*REPEATABLE\s*\(\s*\d+\s*\))?", re.IGNORECASE | re.DOTALL
@@ -189,6 +201,36 @@ def run_query(runtime: Runtime, snapshot: Snapshot, text: Slice, prefix: str = "
     with Binding(runtime, snapshot) as binding:
         binding.bind(text)
         return binding.run(Composition().add(prefix).add_slice(text, binding.replacements))
+
+
+def answer_query(runtime: Runtime, text: Slice, look: Callable[[], Snapshot]) -> DataFrame:
+    """The answer to a query on what `look` finds, looked at again if it was changed while it was looked up."""
+    for attempt in range(_TRIES):
+        snapshot = look()
+        frame = run_query(runtime, snapshot, text)
+        try:
+            snapshot.require_whole()
+        except ConflictError:
+            if attempt == _TRIES - 1:
+                raise
+        else:
+            return frame
+    raise AssertionError("the last attempt returns or raises")
+
+
+def answer_changes(
+    runtime: Runtime, table: str, after: int, upto: int | None, look: Callable[[], Snapshot]
+) -> DataFrame:
+    """The changes of a relation in the epochs (after, upto], as a program asks for them."""
+    until = "" if upto is None else f", {int(upto)}"
+    text = f"SELECT * FROM changes({quote(table)}, {int(after)}{until})"
+    return answer_query(runtime, Slice(text, 0, len(text)), look)
+
+
+def explain_query(runtime: Runtime, snapshot: Snapshot, text: Slice, *, extended: bool) -> Rows:
+    """What Spark says of how it would run a query."""
+    frame = run_query(runtime, snapshot, text, "EXPLAIN EXTENDED " if extended else "EXPLAIN ")
+    return Rows(["plan"], [(line,) for row in frame.collect() for line in row[0].splitlines()])
 
 
 def try_out(runtime: Runtime, text: Slice) -> None:

@@ -117,3 +117,9 @@ class Snapshot:
         if not any(file.store == Store.CHANGES for file in found):
             return scan(Store.ROWS)
         return scan(Store.ROWS).union(without_idle_updates(relation, scan(Store.CHANGES)))
+
+
+def readable_epoch(runtime: Runtime) -> Epoch:
+    """The newest epoch that can be read."""
+    with runtime.catalog.read() as tx:
+        return control.look(tx).readable_epoch

@@ -102,7 +102,8 @@ class Loading:
     def _stage_parquet(self, snapshot: Snapshot, relation: Relation, columns: list[Column] | None) -> RelationWrite:
         footers = [parquet_schema(file) for file in self.files]
         counts = [rows for _, rows in footers]
-        self._runtime.activity.rows = sum(counts)
+        if (statement := self._runtime.running.current) is not None:
+            statement.rows = sum(counts)
         frames = []
         for group in _alike([schema.to_string() for schema, _ in footers]):
             first = self.files[group[0]]

@@ -1,7 +1,6 @@
 """Staging: a statement's delta, computed by Spark and laid down as files that nobody knows of yet.
 
-A small result is collected as Arrow and written by the driver as one file; a large one is written by Spark, by chunk
-and in order. Which of the two is decided by how much the statement reads, and corrected if the result proves too large.
+With the files a write remembers which chunks or keys it touches, and which of its reserved row numbers it has not used.
 """
 
 from __future__ import annotations
@@ -9,35 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from stepwell.catalog import relations
-from stepwell.engine.failures import is_too_large, null_message
+from stepwell.engine.failures import null_message
 from stepwell.engine.runtime import Runtime
+from stepwell.engine.write.results import SMALL_BYTES, chunk_number, collect_small, write_collected, write_frame
 from stepwell.model.errors import ConflictError
 from stepwell.model.failpoints import failpoint
 from stepwell.model.files import DIFF, ROW_ID, ROW_VERSION, NewFile, Store
 from stepwell.model.relations import Relation
-from stepwell.model.types import DATE, INSTANTS, quote
+from stepwell.model.types import quote
 from stepwell.model.writes import EVERYTHING, MANY_KEYS, Position, RelationWrite, Touch
-from stepwell.storage import inspect, leaves, write_batch
-from stepwell.storage.types import arrow_schema
 
-SMALL_BYTES = 64 * 2**20
-"""A statement that reads no more than this has its result collected by the driver."""
-
-_WRITER = {
-    "maxRecordsPerFile": "4000000",
-    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-    # Row numbers and instants grow from row to row: as differences they take next to no room, and no time to pack.
-    "parquet.writer.version": "v2",
-    "parquet.compression.codec.zstd.level": "1",
-}
-
-TOUCH, SIGN, CHUNK = "_sw_touch", "_sw_sign", "_sw_chunk"
+TOUCH = "_sw_touch"
 
 _SPARK_STRIDE = 1 << 33
 """Spark's own numbers start at a multiple of this in each partition."""
@@ -105,15 +90,9 @@ def stage(
     """Compute and write `delta`: the relation's columns, `_sw_id`, `_sw_ver` and, unless all are inserts, `_diff`."""
     runtime.require_wanted()
     delta = _without_nulls(relation, delta)
-    if reads <= SMALL_BYTES:
-        try:
-            with_touch = delta.withColumn(TOUCH, _touch(relation))
-            batch = with_touch.toArrow()
-        except (PySparkException, Py4JJavaError) as error:
-            if not is_too_large(error):
-                raise
-        else:
-            return _stage_batch(runtime, relation, batch, numbers, read_at)
+    batch = collect_small(delta.withColumn(TOUCH, _touch(relation)), reads=reads)
+    if batch is not None:
+        return _stage_batch(runtime, relation, batch, numbers, read_at)
     return _stage_large(runtime, relation, delta, numbers, read_at)
 
 
@@ -134,15 +113,8 @@ def _stage_batch(
     if batch.num_rows == 0:
         return RelationWrite(relation.id, (), EVERYTHING, read_at, (numbers.start, numbers.end))
     touch = _touched(relation, batch.column(TOUCH).to_pylist())
-    batch = batch.drop_columns([TOUCH])
-    store = Store.ROWS
-    if DIFF in batch.schema.names:
-        if -1 in batch.column(DIFF).to_pylist():
-            store = Store.CHANGES
-        else:
-            batch = batch.drop_columns([DIFF])  # nothing is retracted: these are plain rows
-    file = write_batch(runtime.warehouse, relation, store, f"{runtime.attempt()}.parquet", batch)
-    return RelationWrite(relation.id, (file,), touch, read_at, _unused([file], numbers))
+    files = write_collected(runtime, relation, batch.drop_columns([TOUCH]))
+    return RelationWrite(relation.id, tuple(files), touch, read_at, _unused(files, numbers))
 
 
 def _stage_large(
@@ -164,58 +136,6 @@ def _stage_large(
     return RelationWrite(relation.id, tuple(files), touch, read_at, _unused(files, numbers))
 
 
-def write_frame(runtime: Runtime, relation: Relation, store: Store, frame: DataFrame, *, signed: bool) -> list[NewFile]:
-    """Let Spark write a large result: apart by sign and chunk, sorted by time or key, in small row groups."""
-    failpoint("write.before")
-    attempt = runtime.attempt()
-    folder = runtime.warehouse.path(relation.id, store, attempt)
-    apart = []
-    if signed:
-        frame = frame.withColumn(SIGN, F.col(DIFF))
-        apart.append(SIGN)
-    if relation.chunking:
-        frame = frame.withColumn(CHUNK, chunk_number(relation))
-        frame = frame.repartition(CHUNK)
-        apart.append(CHUNK)
-    order = [quote(relation.chunking.column)] if relation.chunking else [quote(name) for name in relation.key]
-    if apart or order:
-        frame = frame.sortWithinPartitions(*apart, *order)
-    writer = frame.write.options(**_WRITER)
-    if order or relation.definition.view:  # small row groups, so that those not touched can be left out
-        writer = writer.option("parquet.block.row.count.limit", "65536")
-    writer = writer.options(**_by_column(relation))
-    try:
-        (writer.partitionBy(*apart) if apart else writer).parquet(runtime.warehouse.uri(folder))
-        written = []
-        for path in runtime.warehouse.list(folder):
-            if not path.endswith(".parquet"):
-                runtime.warehouse.delete(path)
-                continue
-            written.append(path)
-        runtime.warehouse.sync(written)
-        base = runtime.warehouse.folder(relation.id, store) + "/"
-        found = [_inspect(runtime, relation, store, path.removeprefix(base)) for path in written]
-    except BaseException:
-        runtime.warehouse.delete_folder(folder)
-        raise
-    failpoint("write.after")
-    return [file for file in found if file.statistics.rows]
-
-
-def _by_column(relation: Relation) -> dict[str, str]:
-    """What Spark's writer is told of single columns: bloom filters on the key, and nothing but values of floats."""
-    floats = [path for path, is_float in leaves(arrow_schema(relation.columns)) if is_float]
-    options = {}
-    for path in floats:
-        options[f"parquet.column.statistics.enabled#{path}"] = "false"
-        options[f"parquet.enable.dictionary#{path}"] = "false"
-    for name in relation.key:
-        if name not in floats:
-            options[f"parquet.bloom.filter.enabled#{name}"] = "true"
-            options[f"parquet.bloom.filter.expected.ndv#{name}"] = "65536"
-    return options
-
-
 def discard(runtime: Runtime, write: RelationWrite) -> None:
     """Delete the files of a write that will never be acknowledged."""
     for file in write.files:
@@ -234,17 +154,6 @@ def require_files(runtime: Runtime, write: RelationWrite) -> None:
             )
 
 
-def chunk_number(relation: Relation) -> Column:
-    """The chunk each row belongs to; NULL without event time."""
-    assert relation.chunking is not None
-    column = relation.column(relation.chunking.column)
-    value = quote(column.name)
-    if column.type in INSTANTS or column.type == DATE:
-        value = f"unix_micros(CAST({value} AS TIMESTAMP))"
-    width = relation.chunking.width
-    return F.expr(f"CAST({value} AS BIGINT) DIV {width} - IF(CAST({value} AS BIGINT) % {width} < 0, 1, 0)")
-
-
 def _touch(relation: Relation) -> Column:
     """For each row, the hash of its key or the number of its chunk: what a conflict would be about."""
     if relation.key:
@@ -261,13 +170,6 @@ def _touched(relation: Relation, values: list[int | None]) -> Touch:
     if relation.key:
         return Touch(keys=known) if len(known) <= MANY_KEYS else EVERYTHING
     return Touch(chunks=known)
-
-
-def _inspect(runtime: Runtime, relation: Relation, store: Store, path: str) -> NewFile:
-    file = inspect(runtime.warehouse, relation, store, path)
-    if f"{SIGN}=-1/" not in path:
-        return file
-    return inspect(runtime.warehouse, relation, store, path, retracted=file.statistics.rows)
 
 
 def _unused(files: list[NewFile], numbers: RowNumbers | CountedRows) -> tuple[int, int]:

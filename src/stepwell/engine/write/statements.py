@@ -12,8 +12,8 @@ from stepwell.engine.read.system import SYSTEM_NAMESPACE
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.write.assignment import arrange, named_columns
 from stepwell.engine.write.merge import stage_merge
+from stepwell.engine.write.results import SMALL_BYTES
 from stepwell.engine.write.sources import repeatable, source_frame
-from stepwell.engine.write.staging import SMALL_BYTES
 from stepwell.engine.write.updates import stage_delete, stage_update
 from stepwell.engine.write.upsert import stage_insert
 from stepwell.model.errors import Place, ReadOnlyError, StepwellError

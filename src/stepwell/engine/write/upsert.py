@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from stepwell.engine.failures import is_too_large
 from stepwell.engine.read.canonical import differs
 from stepwell.engine.read.snapshots import Snapshot
 from stepwell.engine.runtime import Runtime
-from stepwell.engine.write.staging import SMALL_BYTES, CountedRows, reserve, signed, stage
+from stepwell.engine.write.results import collect_small
+from stepwell.engine.write.staging import CountedRows, reserve, signed, stage
 from stepwell.model.files import DIFF, ROW_ID, ROW_VERSION
 from stepwell.model.relations import Relation
 from stepwell.model.types import INTEGERS, STRING, literal, quote
@@ -43,7 +40,7 @@ def stage_insert(
     if not content.files:
         fresh = last.withColumnRenamed(NEW, ROW_ID)
         return stage(runtime, relation, fresh, numbering, reads=reads, read_at=snapshot.position)
-    batch = _collected(last) if reads <= SMALL_BYTES else None
+    batch = collect_small(last, reads=reads)
     if batch is not None:  # computed once, so that its keys can be written into the read of what is there
         read_back = small_frame(runtime.spark.session, batch)
         casts = [f"CAST({quote(each.name)} AS {each.type}) AS {quote(each.name)}" for each in relation.columns]
@@ -53,16 +50,6 @@ def stage_insert(
         existing = snapshot.rows(relation, content)
     delta = upsert_delta(relation, last, existing)
     return stage(runtime, relation, delta, numbering, reads=reads, read_at=snapshot.position)
-
-
-def _collected(rows: DataFrame) -> pa.Table | None:
-    """The rows as one batch, or None if they are too many for that."""
-    try:
-        return rows.toArrow()
-    except (PySparkException, Py4JJavaError) as error:
-        if not is_too_large(error):
-            raise
-        return None
 
 
 def last_of_each_key(relation: Relation, rows: DataFrame) -> DataFrame:

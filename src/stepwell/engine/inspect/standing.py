@@ -1,0 +1,102 @@
+"""Where a warehouse stands, by its catalog and its files alone: nothing is led, changed or started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stepwell.catalog import Transaction, barriers, control, files, leases, relations
+from stepwell.engine.inspect.inspection import graph_nodes
+from stepwell.engine.read.system import SYSTEM_NAMESPACE, read_system_table
+from stepwell.engine.runtime import Runtime
+from stepwell.graph import DrawnRelation
+from stepwell.model.epochs import Epoch
+from stepwell.model.files import Store
+from stepwell.model.relations import Relation
+from stepwell.model.rows import Rows
+from stepwell.model.views import ViewState
+from stepwell.plan import content_at
+from stepwell.sql.statements import Name, Slice
+from stepwell.storage import log_state
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A warehouse and its catalog at one moment."""
+
+    warehouse: str
+    catalog: str
+    readable: Epoch
+    open: Epoch
+    unfinished: int
+    """How many epochs are being closed, or were left by a crash."""
+    holder: str | None
+    """Who leads."""
+    stopped: tuple[DrawnRelation, ...]
+    """Views in error, and paused ones."""
+    tables: Rows
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Something that is not as the catalog says: in which relation, and what."""
+
+    relation: str
+    what: str
+
+
+class Onlooker:
+    """A warehouse that is looked at and not worked in. Close it."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def standing(self) -> Standing:
+        """Where it stands now."""
+        with self._runtime.catalog.read() as tx:
+            at = control.look(tx)
+            unfinished = barriers.unfinished(tx)
+            holder = leases.look(tx).holder
+        text = f"{SYSTEM_NAMESPACE}.tables"
+        table, rows = read_system_table(self._runtime, Name((SYSTEM_NAMESPACE, "tables"), Slice(text, 0, len(text))))
+        return Standing(
+            warehouse=self._runtime.warehouse.url,
+            catalog=self._runtime.catalog.url,
+            readable=at.readable_epoch,
+            open=at.open_epoch,
+            unfinished=len(unfinished),
+            holder=holder,
+            stopped=tuple(each for each in self.nodes() if each.label.endswith((ViewState.ERROR, ViewState.PAUSED))),
+            tables=Rows([column.name for column in table.columns], rows),
+        )
+
+    def nodes(self) -> list[DrawnRelation]:
+        """Its relations, parents before children, to be drawn."""
+        return graph_nodes(self._runtime)
+
+    def damages(self) -> list[Damage]:
+        """Data files that are missing, and Delta logs that are not as they were published."""
+        with self._runtime.catalog.read() as tx:
+            epoch = control.look(tx).readable_epoch
+            return [each for relation in relations.get_all(tx) for each in self._damages_of(tx, relation, epoch)]
+
+    def require_writable(self) -> None:
+        """Fail if files cannot be written there."""
+        self._runtime.warehouse.create()
+
+    def close(self) -> None:
+        self._runtime.close()
+
+    def _damages_of(self, tx: Transaction, relation: Relation, epoch: Epoch) -> list[Damage]:
+        warehouse = self._runtime.warehouse
+        content = content_at(files.content(tx, relation.id, epoch), epoch).files
+        paths = [warehouse.path(relation.id, file.store, file.path) for file in content]
+        found = [f"the data file {path} is missing" for path in paths if not warehouse.has(path)]
+        state = log_state(warehouse, relation.id)
+        if state is not None:
+            there, published_at, foreign = state
+            folder = warehouse.folder(relation.id, Store.ROWS)
+            if foreign:
+                found.append(f"{foreign} commits in the Delta log at {folder} are not stepwell's")
+            elif there != {file.path for file in files.published(tx, relation.id)}:
+                found.append(f"the Delta log at {folder} differs from what was published for epoch {published_at}")
+        return [Damage(relation.name, what) for what in found]

@@ -1,0 +1,167 @@
+"""Transactions: how a statement's write is acknowledged, by itself or together with others between BEGIN and COMMIT.
+
+A write is staged as files that nobody knows of, then acknowledged in one transaction of the catalog. A statement that
+finds that what it has read was changed meanwhile is run again; a transaction reports the conflict.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from stepwell.catalog import control, relations, writes
+from stepwell.engine.read.snapshots import Snapshot
+from stepwell.engine.read.stopped import failed_in
+from stepwell.engine.runtime import Runtime
+from stepwell.engine.settings import read_setting
+from stepwell.engine.write.staging import discard, require_files
+from stepwell.engine.write.statements import Staging
+from stepwell.model.epochs import Epoch
+from stepwell.model.errors import (
+    CancelledError,
+    ConflictError,
+    TransactionStateError,
+    UndefinedTableError,
+    warn,
+)
+from stepwell.model.failpoints import failpoint
+from stepwell.model.files import total
+from stepwell.model.rows import Rows
+from stepwell.model.views import RelationId
+from stepwell.model.writes import RelationWrite, Write
+
+TRIES = 10
+"""How often a statement in conflict is run before its user hears of it."""
+
+
+class Barriers(Protocol):
+    """Who makes epochs readable."""
+
+    def wait_written(self, epoch: Epoch) -> None:
+        """Return once what is acknowledged for `epoch` can be read."""
+
+    def ensure_led(self) -> None:
+        """See to it that somebody makes epochs, though nobody waits for this one."""
+
+
+class Writer:
+    """The writes of a database, and its transaction while one is open."""
+
+    def __init__(self, runtime: Runtime, barriers: Barriers) -> None:
+        self._runtime = runtime
+        self._barriers = barriers
+        self._staged: dict[RelationId, RelationWrite] | None = None
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._staged is not None
+
+    @property
+    def staged_labels(self) -> list[str]:
+        """The labels of the loads in the open transaction."""
+        return [label.text for write in (self._staged or {}).values() for label in write.labels]
+
+    def snapshot(self, *, for_write: bool = False) -> Snapshot:
+        """What a statement sees: the newest readable epoch; to write, or in a transaction, all that is acknowledged."""
+        if self._staged is None and not for_write:
+            return Snapshot(self._runtime)
+        return Snapshot(self._runtime, staged={id_: write.files for id_, write in (self._staged or {}).items()})
+
+    def begin(self) -> None:
+        if self._staged is not None:
+            raise TransactionStateError("a transaction is open already", hint="COMMIT or ROLLBACK it first.")
+        self._staged = {}
+
+    def commit(self) -> Rows:
+        """Acknowledge all writes of the transaction, or none."""
+        parts = tuple(self._require_open().values())
+        self._staged = None
+        shown = RelationWrite(RelationId(0), tuple(file for part in parts for file in part.files))
+        return self.acknowledge(parts, shown)
+
+    def roll_back(self) -> None:
+        self._require_open()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Forget the transaction, if one is open."""
+        for part in (self._staged or {}).values():
+            discard(self._runtime, part)
+        self._staged = None
+
+    def require_none_open(self) -> None:
+        """Definitions are not part of a transaction."""
+        if self._staged is not None:
+            raise TransactionStateError(
+                "definitions cannot be changed inside a transaction", hint="COMMIT first.", sqlstate="25001"
+            )
+
+    def write(self, staging: Staging) -> Rows:
+        """Run a write until nothing it has read was changed meanwhile."""
+        for attempt in range(TRIES):
+            snapshot = self.snapshot(for_write=True)
+            write = staging(snapshot)
+            try:
+                snapshot.require_whole()
+                if self._staged is not None:
+                    before = self._staged.get(write.relation)
+                    self._staged[write.relation] = before.then(write) if before else write
+                    return _written(write, None)
+                return self.acknowledge((write,), write)
+            except ConflictError:
+                discard(self._runtime, write)
+                if attempt == TRIES - 1:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _require_open(self) -> dict[RelationId, RelationWrite]:
+        if self._staged is None:
+            raise TransactionStateError("no transaction is open", hint="BEGIN one first.", sqlstate="25P01")
+        return self._staged
+
+    def acknowledge(self, parts: tuple[RelationWrite, ...], shown: RelationWrite) -> Rows:
+        """Let what was staged count, all of it or nothing; say how many rows `shown` has."""
+        write = Write(tuple(part for part in parts if part.files or part.labels))
+        if write.is_empty:
+            self._return_rows(parts)
+            return _written(shown, None)
+        try:
+            self._runtime.require_wanted()
+        except CancelledError:
+            self._discard(parts)
+            raise
+        failpoint("acknowledge.before")
+        wants_barrier = not read_setting(self._runtime, "barrier_interval")
+        try:
+            with self._runtime.catalog.write() as tx:
+                receipt = writes.acknowledge(tx, write, self._runtime.clock.now(), wants_barrier=wants_barrier)
+                for part in parts:
+                    require_files(self._runtime, part)
+        except (ConflictError, UndefinedTableError):
+            # Refused for certain. After any other error the catalog may have them all the same: then they must stay.
+            self._discard(parts)
+            raise
+        failpoint("acknowledge.after")
+        if wants_barrier:
+            self._barriers.wait_written(Epoch(receipt.epoch))
+            for said in failed_in(self._runtime, Epoch(receipt.epoch)):
+                warn(said)
+        else:
+            self._barriers.ensure_led()
+        return _written(shown, receipt.epoch)
+
+    def _discard(self, parts: tuple[RelationWrite, ...]) -> None:
+        for part in parts:
+            discard(self._runtime, part)
+
+    def _return_rows(self, parts: tuple[RelationWrite, ...]) -> None:
+        """Give back the row numbers that a write without rows had reserved."""
+        with self._runtime.catalog.write() as tx:
+            control.lock(tx)
+            for part in parts:
+                if part.unused:
+                    relations.return_rows(tx, part.relation, *part.unused)
+
+
+def _written(write: RelationWrite, epoch: int | None) -> Rows:
+    counts = total(write.files)
+    return Rows(["inserted", "retracted", "epoch"], [(counts.inserted, counts.retracted, epoch)])
