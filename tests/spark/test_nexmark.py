@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
@@ -14,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import stepwell
+from stepwell.algebra.nodes import Moment
 from stepwell.bench.nexmark import EMPTY, QUERIES, SIDE_INPUT, TABLES, Batch, Tables, after, stream
-from stepwell.plan import render
-from stepwell.plan.render import Mode, Term
+from stepwell.rules import delta
 from views import answer, contents, rounded
 
 SIZES = [(250, 0), (200, 10), (200, 10)]
@@ -155,19 +154,11 @@ def test_what_is_wrong_is_seen(db: stepwell.Database, monkeypatch: pytest.Monkey
     apply(db, second)
     assert wrong(db, expected) == {}
 
-    right_terms = render.terms_of
-
-    def as_it_is(term: Term) -> Term:
-        """A term in which the change of one side meets the other as it is, and not as it was."""
-        return dataclasses.replace(
-            term, states=tuple(Mode.AFTER if each == Mode.BEFORE else each for each in term.states)
-        )
-
-    monkeypatch.setattr(
-        render, "terms_of", lambda select, changed: [as_it_is(each) for each in right_terms(select, changed)]
-    )
-    with warnings.catch_warnings():  # a view that fails is seen, too
-        warnings.simplefilter("ignore", stepwell.StepwellWarning)
+    right = delta.Deltas._at
+    monkeypatch.setattr(delta.Deltas, "_at", lambda self, node, moment: right(self, node, Moment.AFTER))
+    try:
         apply(db, third)
+    except stepwell.InternalError:
+        return  # a row that is there twice stops the epoch
     plain.hold(after(tables, third))
     assert wrong(db, plain.answers(few)).keys() & {"q9", "q20"}, "a join that counts twice what both sides bring"

@@ -9,7 +9,8 @@ import deltalake
 import pytest
 
 import stepwell
-from stepwell.engine import compaction, staging
+from stepwell.engine.lead import compaction
+from stepwell.engine.write import results
 from stepwell.model.errors import WarehouseError
 from stepwell.storage import warehouse
 from views import answer
@@ -23,7 +24,7 @@ def test_a_folder_may_have_any_sign_in_its_name(tmp_path: Path, name: str, monke
     with stepwell.connect(tmp_path / name) as db:
         db.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2)")
         db.sql("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM t")
-        for module in (staging, compaction):
+        for module in (results, compaction):
             monkeypatch.setattr(module, "SMALL_BYTES", -1)
         db.sql("INSERT INTO t SELECT a + 2 FROM t")
         db.sql("DELETE FROM t WHERE a = 4; OPTIMIZE t")
@@ -54,13 +55,13 @@ def test_every_new_folder_is_named_by_a_synced_one(tmp_path: Path, monkeypatch: 
     with stepwell.connect(root) as db:
         assert {str(tmp_path), str(tmp_path / "not")} <= set(synced)
         db.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
-        monkeypatch.setattr(staging, "SMALL_BYTES", -1)
+        monkeypatch.setattr(results, "SMALL_BYTES", -1)
         db.sql("INSERT INTO t SELECT a + 1 FROM t")
         files = list(root.glob("data/1/rows/**/*.parquet"))
         assert len({file.parent for file in files}) == 2  # one of the driver's, one in a folder of Spark's
         folders = {str(folder) for file in files for folder in file.parents if folder.is_relative_to(root)}
         assert folders <= set(synced)
         synced.clear()
-        monkeypatch.setattr(staging, "SMALL_BYTES", 2**20)
+        monkeypatch.setattr(results, "SMALL_BYTES", 2**20)
         db.sql("INSERT INTO t VALUES (3)")
         assert str(root) not in synced  # what lasts is not synced again

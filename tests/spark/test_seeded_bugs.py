@@ -13,6 +13,8 @@ import pytest
 
 import stepwell
 from law import TABLES
+from stepwell.algebra import expressions
+from stepwell.algebra.nodes import Moment, relations_of
 from stepwell.engine.maintain.maintenance import Refresher
 from stepwell.plan import groups, render
 from stepwell.rules import delta, identity
@@ -101,13 +103,13 @@ def _signs_lost(patch: Patch) -> None:
 
 def _places_lost(patch: Patch) -> None:
     """All elements of a row have one identity."""
-    right = identity.identity
+    right = expressions.identity
     patch.setattr(identity, "identity", lambda *parts: right(parts[0], parts[0]))
 
 
 def _after_for_before(patch: Patch) -> None:
     right = delta.Deltas._at
-    patch.setattr(delta.Deltas, "_at", lambda self, node, moment: right(self, node, delta.Moment.AFTER))
+    patch.setattr(delta.Deltas, "_at", lambda self, node, moment: right(self, node, Moment.AFTER))
 
 
 def _partner_forgotten(patch: Patch) -> None:
@@ -118,7 +120,7 @@ def _partner_forgotten(patch: Patch) -> None:
 
 
 def _left(deltas: delta.Deltas, join: Any) -> frozenset[int]:
-    return frozenset(deltas.changed) & frozenset(delta.relations_of(join.left))
+    return frozenset(deltas.changed) & frozenset(relations_of(join.left))
 
 
 def _missing_forgotten(patch: Patch) -> None:
@@ -145,7 +147,7 @@ def _some_keys_untouched(patch: Patch) -> None:
 
 def _recomputed_from_before(patch: Patch) -> None:
     right = Refresher.whole
-    patch.setattr(Refresher, "whole", lambda self, moment=delta.Moment.AFTER: right(self, delta.Moment.BEFORE))
+    patch.setattr(Refresher, "whole", lambda self, moment=Moment.AFTER: right(self, Moment.BEFORE))
 
 
 BUGS: dict[str, tuple[Callable[[Patch], None], str]] = {

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import stepwell
-from stepwell.engine import compaction, staging
+from stepwell.engine.lead import compaction
+from stepwell.engine.write import results
 from stepwell.storage import leaves, parquet
 from views import answer
 
@@ -24,7 +25,7 @@ COLUMNS = "id INT, x DOUBLE, y FLOAT, s STRUCT<x: DOUBLE>, a ARRAY<FLOAT>, m MAP
 def filled(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A table whose files were written by the driver, by Spark, or with all statistics there are."""
     if request.param == "spark":
-        monkeypatch.setattr(staging, "SMALL_BYTES", -2)
+        monkeypatch.setattr(results, "SMALL_BYTES", -2)
         monkeypatch.setattr(compaction, "SMALL_BYTES", -2)
     if "used to" in request.param:
         monkeypatch.setattr(parquet, "leaves", lambda schema: ((path, False) for path, _ in leaves(schema)))
@@ -82,7 +83,7 @@ def test_floats_have_no_statistics_dictionary_or_bloom_filter(
     tmp_path: Path, writer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if writer == "spark":
-        monkeypatch.setattr(staging, "SMALL_BYTES", -2)
+        monkeypatch.setattr(results, "SMALL_BYTES", -2)
     with stepwell.connect(tmp_path / "w") as db:
         db.sql(f"CREATE TABLE t ({COLUMNS}, PRIMARY KEY (id))")
         db.insert("t", [(id_, 1.0, 1.0, {"x": 1.0}, [1.0], {"k": {"x": 1.0}}) for id_ in range(1000)])

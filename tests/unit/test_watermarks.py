@@ -10,15 +10,13 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stepwell.plan.decompose import Decomposer
 
 from stepwell.graph import WatermarkTracker
 from stepwell.model.errors import StepwellError
 from stepwell.model.views import Emission, EmitMode, Judge, RelationId
 from stepwell.model.watermarks import FOREVER, NEVER, Transfer, moment_of, written
-from stepwell.plan.times import timing_of
-from stepwell.sql import Composition, parse, window_calls
-from stepwell.sql.statements import CreateTable, CreateView, ShowWatermarks, Slice
+from stepwell.sql import parse
+from stepwell.sql.statements import CreateTable, CreateView, ShowWatermarks
 
 SECOND, MINUTE, HOUR, DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
 
@@ -162,77 +160,6 @@ def test_a_window_is_final_after_the_lateness() -> None:
 )
 def test_windows_nest_or_do_not(inner: Transfer, outer: Transfer, nests: bool) -> None:
     assert inner.nests(outer) == nests
-
-
-# -- what keeps a watermark -------------------------------------------------------------------------------------------
-
-KEPT = [
-    ("SELECT ts, g FROM _sw_rel1", "ts", Transfer()),
-    ("SELECT g, ts + INTERVAL '1 hour' AS later FROM _sw_rel1", "later", Transfer(shift=HOUR)),
-    ("SELECT g, t.ts - INTERVAL 5 SECONDS AS sooner FROM _sw_rel1 t", "sooner", Transfer(shift=-5 * SECOND)),
-    ("SELECT a.g, b.ts FROM _sw_rel2 a JOIN _sw_rel1 b ON a.g = b.g", "ts", Transfer()),
-    ("SELECT ts FROM _sw_rel1 UNION ALL SELECT ts FROM _sw_rel1", "ts", Transfer()),
-    ("SELECT g, ts, rank() OVER (PARTITION BY g ORDER BY k) AS r FROM _sw_rel1", "ts", Transfer()),
-    ("SELECT TUMBLE_START(ts, INTERVAL '1 minute') AS b, count(*) AS n FROM _sw_rel1 GROUP BY TUMBLE(ts, INTERVAL '1 minute')", "b", Transfer(MINUTE, MINUTE)),
-    ("SELECT TUMBLE_END(ts, INTERVAL '1 minute') AS b, count(*) AS n FROM _sw_rel1 GROUP BY TUMBLE(ts, INTERVAL '1 minute')", "b", Transfer(MINUTE, MINUTE, shift=MINUTE)),
-    ("SELECT HOP_START(ts, INTERVAL '1 minute', INTERVAL '5 minutes') AS b, count(*) AS n FROM _sw_rel1 GROUP BY HOP(ts, INTERVAL '1 minute', INTERVAL '5 minutes')", "b", Transfer(MINUTE, 5 * MINUTE)),
-    ("SELECT window.start AS b, count(*) AS n FROM _sw_rel1 GROUP BY window(ts, '1 minute')", "b", Transfer(MINUTE, MINUTE)),
-    ("SELECT window_start, count(*) AS n FROM TUMBLE(_sw_rel1, ts, INTERVAL '1 minute') GROUP BY window_start", "window_start", Transfer(MINUTE, MINUTE)),
-    ("SELECT SESSION_END(ts, INTERVAL '1 minute') AS e, count(*) AS n FROM _sw_rel1 GROUP BY g, SESSION(ts, INTERVAL '1 minute')", "e", Transfer(shift=1)),
-    ("SELECT time_bucket(INTERVAL '5 minutes', ts) AS b, count(*) AS n FROM _sw_rel1 GROUP BY 1", "b", Transfer(5 * MINUTE, 5 * MINUTE, 946_857_600_000_000)),
-    ("SELECT time_bucket(INTERVAL '1 day', ts, INTERVAL '2 hours') AS b, count(*) AS n FROM _sw_rel1 GROUP BY 1", "b", Transfer(DAY, DAY, 946_857_600_000_000 + 2 * HOUR)),
-    ("SELECT time_bucket(INTERVAL '1 day', ts, TIMESTAMP '1970-01-02 00:00:01') AS b, count(*) AS n FROM _sw_rel1 GROUP BY 1", "b", Transfer(DAY, DAY, DAY + SECOND)),
-    ("SELECT time_bucket(INTERVAL '3 months', ts) AS b, count(*) AS n FROM _sw_rel1 GROUP BY 1", "b", Transfer(months=3)),
-    ("SELECT time_bucket(INTERVAL '1 month', ts, 'Europe/Berlin') AS b, count(*) AS n FROM _sw_rel1 GROUP BY 1", "b", Transfer(months=1, zone="Europe/Berlin")),
-    ("SELECT time_bucket(INTERVAL '1 day', ts, 'Asia/Tokyo') AS b, count(*) AS n FROM _sw_rel1 GROUP BY 1", "b", Transfer(DAY, DAY, 946_857_600_000_000, zone="Asia/Tokyo")),
-    ("SELECT date_trunc('hour', ts) AS b, count(*) AS n FROM _sw_rel1 GROUP BY 1", "b", Transfer(HOUR, HOUR)),
-    ("SELECT date_trunc('week', ts) AS b, count(*) AS n FROM _sw_rel1 GROUP BY 1", "b", Transfer(7 * DAY, 7 * DAY, 4 * DAY)),
-    ("SELECT CAST(ts AS DATE) AS b, count(*) AS n FROM _sw_rel1 GROUP BY 1", "b", Transfer(DAY, DAY)),
-    ("SELECT ts, count(*) AS n FROM _sw_rel1 GROUP BY ts", "ts", Transfer()),
-    ("SELECT TUMBLE_START(k, 10) AS b, count(*) AS n FROM _sw_rel3 GROUP BY TUMBLE(k, 10)", "b", Transfer(10, 10)),
-    ("SELECT TUMBLE_END(k, 10) AS b, count(*) AS n FROM _sw_rel3 GROUP BY TUMBLE(k, 10)", "b", Transfer(10, 10, shift=10)),
-    ("SELECT time_bucket(10, k, 3) AS b, count(*) AS n FROM _sw_rel3 GROUP BY 1", "b", Transfer(10, 10, 3)),
-]  # fmt: skip
-
-LOST = [
-    "SELECT year(ts) AS y, count(*) AS n FROM _sw_rel1 GROUP BY 1",
-    "SELECT g, max(ts) AS newest FROM _sw_rel1 GROUP BY g",
-    "SELECT greatest(ts, TIMESTAMP '2024-01-01') AS x FROM _sw_rel1",
-    "SELECT SESSION_START(ts, INTERVAL '1 minute') AS s, count(*) AS n FROM _sw_rel1 GROUP BY g, SESSION(ts, INTERVAL '1 minute')",
-    "SELECT g FROM _sw_rel1",
-    "SELECT ts FROM _sw_rel2",
-    "SELECT ts FROM _sw_rel1 UNION ALL SELECT ts + INTERVAL '1 hour' FROM _sw_rel1",
-]
-
-
-def _timing(query: str) -> tuple[str, Transfer] | None:
-    text = Slice(query, 0, len(query))
-    bound = Composition().add_slice(text, window_calls(text)).text
-    columns = {f"_sw_rel{number}": ("ts", "g", "k") for number in (1, 2, 3)}
-    times = {1: "ts", 3: "k"}
-    for count in range(1, 4):
-        names = tuple(f"c{index}" for index in range(count))
-        plan, _ = Decomposer(columns, times).plan(bound, names)
-        if "counted" not in str(getattr(plan.root, "reason", "")):
-            break
-    known = dict(times)
-    for index, block in enumerate(plan.hidden):
-        if (found := timing_of(block, known)) is not None:
-            known[-1 - index] = found.column
-    timing = timing_of(plan.root, known)
-    return None if timing is None else (timing.column, timing.transfer)
-
-
-@pytest.mark.parametrize(("query", "column", "transfer"), KEPT, ids=range(len(KEPT)))
-def test_these_keep_a_watermark(query: str, column: str, transfer: Transfer) -> None:
-    found = _timing(query)
-    assert found is not None
-    assert found[1] == transfer
-
-
-@pytest.mark.parametrize("query", LOST)
-def test_these_lose_it(query: str) -> None:
-    assert _timing(query) is None
 
 
 # -- clauses ----------------------------------------------------------------------------------------------------------

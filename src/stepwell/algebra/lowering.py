@@ -296,7 +296,7 @@ class _Lowering:
         second = Project((*passed(first.output), Item(opens, begins)), first)
         session = WindowCall(AggregateCall("Max", (opens,), time), partition, order, upto, time)
         third = Window((Item(opened, session),), second)
-        last = AggregateCall("Max", (end,), time, detail=(("session", True),))
+        last = AggregateCall("Max", (end,), time, detail=(("session", _gap(key, node.child)),))
         struct = Call(
             "CreateNamedStruct",
             (Literal("'start'", "STRING"), opened, Literal("'end'", "STRING"), last),
@@ -437,8 +437,17 @@ def substitute_expression(expression: Expression, old: Expression, new: Expressi
     return found if seen else None
 
 
+def _gap(session: Column, child: Node) -> str | None:
+    """The interval, in SQL, by which a session of one row ends later than it starts, if it is a constant."""
+    struct = _window_of(session, child)
+    for each in walk(struct.arguments[3]) if struct is not None else ():
+        if isinstance(each, Call) and each.function in ("TimestampAddInterval", "TimeAdd"):
+            return next((part.text for part in walk(each.arguments[1]) if isinstance(part, Literal)), None)
+    return None
+
+
 def _window_of(key: Column, child: Node) -> Call | None:
-    """The struct of start and end that a key is, if it is one made below."""
+    """The struct of start and end that a key is, if it is one made below; of windows that overlap, the first."""
     while isinstance(child, Filter):
         child = child.child
     if not isinstance(child, Project):
@@ -446,6 +455,13 @@ def _window_of(key: Column, child: Node) -> Call | None:
     found = next((item.expression for item in child.items if item.column.id == key.id), None)
     if isinstance(found, Column):
         return _window_of(found, child.child) if isinstance(child.child, Project | Filter) else None
+    if isinstance(found, Call) and found.function == "GetStructField" and isinstance(child.child, Unnest):
+        array, name = child.child.array, found.get("fieldName")
+        if found.arguments[0] == child.child.element and isinstance(array, Call) and array.function == "CreateArray":
+            struct = array.arguments[0]
+            assert isinstance(struct, Call)
+            names = [each.text.strip("'") for each in struct.arguments[::2] if isinstance(each, Literal)]
+            found = struct.arguments[2 * names.index(name) + 1] if name in names else None
     if isinstance(found, Call) and found.function == "CreateNamedStruct" and len(found.arguments) == 4:
         names = [each.text for each in found.arguments[::2] if isinstance(each, Literal)]
         if names == ["start", "end"] or names == ["'start'", "'end'"]:

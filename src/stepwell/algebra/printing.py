@@ -245,14 +245,17 @@ def _arguments(arguments: Sequence[Expression]) -> str:
     return ", ".join(map(print_expression, arguments))
 
 
+def _moves_time(expression: Expression) -> bool:
+    """Whether this is an instant plus or minus an interval, to which Spark adds a cast by itself."""
+    if not isinstance(expression, Call):
+        return False
+    return expression.function in ("TimestampAddInterval", "TimeAdd") or expression.get("name") == "datetimesub"
+
+
 def _cast(call: Call, arguments: list[str]) -> str:
     inner = call.arguments[0]
-    if (
-        isinstance(inner, Call)
-        and inner.function in ("TimestampAddInterval", "TimeAdd", "DatetimeSub")
-        and inner.type == call.type
-    ):
-        return arguments[0]  # Spark adds this cast by itself
+    if _moves_time(inner) and inner.type == call.type:
+        return arguments[0]
     word = "TRY_CAST" if call.get("evalMode") == "TRY" else "CAST"
     return f"{word}({arguments[0]} AS {call.type})"
 
@@ -310,9 +313,11 @@ def _trim(where: str) -> Callable[[Call, list[str]], str]:
 
 def _date_add(sign: str) -> Callable[[Call, list[str]], str]:
     def write(call: Call, arguments: list[str]) -> str:
-        days = call.arguments[1]
+        days, way = call.arguments[1], sign
+        if isinstance(days, Call) and days.function == "UnaryMinus":
+            days, way = days.arguments[0], "-" if sign == "+" else "+"
         if isinstance(days, Call) and days.function == "ExtractANSIIntervalDays":
-            return f"({arguments[0]} {sign} {print_expression(days.arguments[0])})"
+            return f"({arguments[0]} {way} {print_expression(days.arguments[0])})"
         return f"{'date_add' if sign == '+' else 'date_sub'}({', '.join(arguments)})"
 
     return write
@@ -320,6 +325,8 @@ def _date_add(sign: str) -> Callable[[Call, list[str]], str]:
 
 def _replaceable(call: Call, arguments: list[str]) -> str:
     name = call.get("name")
+    if name == "datetimesub":
+        return f"({arguments[0]} - {arguments[1]})"
     if name == "between":
         return f"({arguments[0]} BETWEEN {arguments[1]} AND {arguments[2]})"
     if name in ("extract", "date_part", "datepart"):

@@ -41,6 +41,7 @@ import org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAliases$;
 import org.apache.spark.sql.catalyst.optimizer.RemoveNoopOperators$;
 import org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions$;
 import org.apache.spark.sql.catalyst.optimizer.OptimizeOneRowRelationSubquery$;
+import org.apache.spark.sql.catalyst.optimizer.PushPredicateThroughNonJoin$;
 import org.apache.spark.sql.catalyst.optimizer.PullOutNestedDataOuterRefExpressions$;
 import org.apache.spark.sql.catalyst.optimizer.PullupCorrelatedPredicates$;
 import org.apache.spark.sql.catalyst.optimizer.RewriteCorrelatedScalarSubquery$;
@@ -360,7 +361,7 @@ public class CLASS_NAME {
   }
 
   private static LogicalPlan lowered(LogicalPlan plan) {
-    return (LogicalPlan) plan.transformUp(new Lowering());
+    return (LogicalPlan) plan.transformUpWithSubqueries(new Lowering());
   }
 
   private static class Lowering extends scala.runtime.AbstractPartialFunction {
@@ -370,6 +371,11 @@ public class CLASS_NAME {
 
     public Object applyOrElse(Object each, scala.Function1 otherwise) {
       LogicalPlan plan = (LogicalPlan) ((LogicalPlan) each).transformExpressionsUp(new Words());
+      if (plan instanceof Join && ((Join) plan).joinType() == org.apache.spark.sql.catalyst.plans.Cross$.MODULE$) {
+        Join join = (Join) plan;
+        return new Join(join.left(), join.right(), org.apache.spark.sql.catalyst.plans.Inner$.MODULE$,
+            join.condition(), join.hint());
+      }
       return plan instanceof Expand ? unnested((Expand) plan) : plan;
     }
   }
@@ -466,6 +472,11 @@ public class CLASS_NAME {
     return a.sameResult(b) || simplified(a).sameResult(simplified(b));
   }
 
+  /** What is compared, for a look at why two plans differ. */
+  public String shown(Object plan) {
+    return simplified(numbered((LogicalPlan) plan)).canonicalized().toString();
+  }
+
   private static LogicalPlan simplified(LogicalPlan plan) {
     plan = ReplaceExpressions$.MODULE$.apply(plan);
     plan = (LogicalPlan) plan.transformUp(new Unqualified());
@@ -476,6 +487,7 @@ public class CLASS_NAME {
       plan = CollapseProject$.MODULE$.apply(plan);
       plan = ColumnPruning$.MODULE$.apply(plan);
       plan = RemoveNoopOperators$.MODULE$.apply(plan);
+      plan = PushPredicateThroughNonJoin$.MODULE$.apply(plan);
       if (plan.fastEquals(before)) {
         return plan;
       }

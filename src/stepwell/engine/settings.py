@@ -1,4 +1,4 @@
-"""Settings: those of a database are durations, kept in its catalog for every process; those of a session are switches."""
+"""Settings: of a database durations, kept in its catalog for every process; of a session switches."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ from stepwell.plan.blocks import (
     WindowBlock,
     with_small_numbers,
 )
-from stepwell.plan.times import Times, delay_of, time_column_of, transfers_of
+from stepwell.plan.times import Times, interval_of, time_column_of, transfers_of
 
 LARGE_EXPRESSION = 4000
 """Parts of the expressions of a block beyond which what stands above it is a block of its own."""
@@ -204,7 +204,6 @@ class _Results:
         self._fresh = fresh
         self._names: dict[AggregateCall, Name] = {}
         self._arguments: dict[Expression, Name] = {}
-        self._rows, self._times = rows, times
         self._time = time_column_of(rows, times)
         self.items: list[Item] = []
         self.found: list[GroupResult] = []
@@ -224,9 +223,8 @@ class _Results:
 
     def _result(self, call: AggregateCall) -> GroupResult:
         condition, arguments = call.filter, call.arguments
-        gap = None
-        if call.get("session") and isinstance(arguments[0], Column):
-            gap = delay_of(arguments[0], self._rows, self._times)
+        said = call.get("session")
+        gap = interval_of(Literal(said, "INTERVAL")) if said is not None else None
         if call.function == "Count" and _is_constant(arguments) and not call.distinct:
             arguments = ()
             if condition is not None:

@@ -86,12 +86,6 @@ def session_gap(block: Block) -> int | None:
     return next((each.gap for each in block.results if each.gap is not None), None)
 
 
-def delay_of(column: Column, tree: Node, times: Times) -> int | None:
-    """How much later than the time of its row a column of a tree is, if that is a constant."""
-    found = _Followed(times).of(tree).get(column.id)
-    return None if found is None or found.is_window else found.shift
-
-
 def time_column_of(tree: Node, times: Times) -> Column | None:
     """The first column of a tree that is the time column of what it reads, as it is."""
     known = _Followed(times).of(tree)
@@ -104,6 +98,12 @@ def _leaf(node: Node) -> Scan:
     return node
 
 
+Key = int | tuple[int | str, ...]
+"""A column by its number; or a field of a column that is a struct, or of a struct in such a field."""
+
+Known = Mapping[Key, Transfer | None]
+
+
 class _Followed:
     """The times in the columns of a tree, from the leaves up."""
 
@@ -113,9 +113,9 @@ class _Followed:
 
     def of(self, node: Node) -> dict[int, Transfer]:
         """The columns of the output of a node that are times."""
-        return {number: found for number, found in self._all(node).items() if found is not None}
+        return {key: found for key, found in self._all(node).items() if found is not None and isinstance(key, int)}
 
-    def _all(self, node: Node) -> dict[int, Transfer | None]:
+    def _all(self, node: Node) -> dict[Key, Transfer | None]:
         match node:
             case Scan(relation=0) if node.relation == LEAF:
                 return {column.id: found for column, found in self._leaf.items()}
@@ -128,8 +128,11 @@ class _Followed:
                 }
             case Project(items, child):
                 below = self._all(child)
-                made = _made_below(child)
-                return {item.column.id: _of_expression(item.expression, below, made) for item in items}
+                found: dict[Key, Transfer | None] = {}
+                for item in items:
+                    found[item.column.id] = _of_expression(item.expression, below)
+                    found.update(_of_struct(item.column.id, item.expression, below))
+                return found
             case Filter(_, child):
                 return self._all(child)
             case Window(items, child):
@@ -155,49 +158,47 @@ class _Followed:
                 return {}
 
 
-def _made_below(node: Node) -> dict[int, Expression]:
-    """What the columns of a node are made of, as far as that can be seen through filters and windows."""
-    while isinstance(node, Filter | Window):
-        node = node.child
-    if isinstance(node, Project):
-        return {item.column.id: item.expression for item in node.items}
-    return {}
+def _of_struct(column: int, expression: Expression, below: Known) -> dict[Key, Transfer | None]:
+    """The times in the fields of a column that is a struct: made here, handed on, or a field of another one."""
+    match expression:
+        case Call(function="CreateNamedStruct"):
+            return {(column, name): _of_expression(part, below) for name, part in _fields(expression)}
+        case Column(id=number):
+            prefix: tuple[int | str, ...] = (number,)
+        case Call(function="GetStructField", arguments=(Column(id=number),)):
+            prefix = (number, expression.get("fieldName"))
+        case _:
+            return {}
+    size = len(prefix)
+    return {
+        (column, *key[size:]): found
+        for key, found in below.items()
+        if isinstance(key, tuple) and key[:size] == prefix and len(key) > size
+    }
 
 
-# A struct of times in an unnested array is a column; the times in its fields are kept under numbers of their own.
-_FIELD = 1 << 50
+def _fields(struct: Call) -> list[tuple[str, Expression]]:
+    names = [each.text.strip("'") for each in struct.arguments[::2] if isinstance(each, Literal)]
+    return list(zip(names, struct.arguments[1::2], strict=True))
 
 
-def _of_hops(array: Expression, element: Column, below: Mapping[int, Transfer | None]) -> dict[int, Transfer | None]:
+def _of_hops(array: Expression, element: Column, below: Known) -> dict[Key, Transfer | None]:
     """The times in the fields of an array of structs that is written out: windows that overlap are such."""
     if not isinstance(array, Call) or array.function != "CreateArray" or not array.arguments:
         return {}
-    found: dict[int, Transfer | None] = {}
     structs = [each for each in array.arguments if isinstance(each, Call) and each.function == "CreateNamedStruct"]
     if len(structs) != len(array.arguments):
         return {}
-    for index in range(len(structs[0].arguments) // 2):
-        values = [each.arguments[2 * index + 1] for each in structs]
-        for name, parts in _fields_of(values):
-            merged = _hop([_of_expression(each, below, {}) for each in parts])
-            if merged is not None:
-                label = structs[0].arguments[2 * index]
-                assert isinstance(label, Literal)
-                found[_number(element.id, label.text.strip("'"), name)] = merged
+    found: dict[Key, Transfer | None] = {}
+    for field in zip(*map(_fields, structs), strict=True):
+        name, values = field[0][0], [value for _, value in field]
+        inner = [each for each in values if isinstance(each, Call) and each.function == "CreateNamedStruct"]
+        if len(inner) == len(values):
+            for part in zip(*map(_fields, inner), strict=True):
+                found[element.id, name, part[0][0]] = _hop([_of_expression(value, below) for _, value in part])
+        else:
+            found[element.id, name] = _hop([_of_expression(value, below) for value in values])
     return found
-
-
-def _fields_of(values: list[Expression]) -> list[tuple[str, list[Expression]]]:
-    """The values of a field in each struct; if these are structs in turn, the values of each of their fields."""
-    if not all(isinstance(each, Call) and each.function == "CreateNamedStruct" for each in values):
-        return [("", values)]
-    structs = [each for each in values if isinstance(each, Call)]
-    names = [each.text.strip("'") for each in structs[0].arguments[::2] if isinstance(each, Literal)]
-    return [(name, [each.arguments[2 * index + 1] for each in structs]) for index, name in enumerate(names)]
-
-
-def _number(element: int, field: str, inner: str) -> int:
-    return _FIELD + hash((element, field, inner)) % _FIELD
 
 
 def _hop(found: list[Transfer | None]) -> Transfer | None:
@@ -229,7 +230,7 @@ def _of_group(group: GroupBlock, item: Expression, times: Times) -> Transfer | N
     if group.time_key is None or session_gap(group) is not None:
         return None
     key = transfers_of(group.rows, times)[group.time_key]
-    return _of_expression(item, {}, {}, {f"_sw_g{group.time_key}": key})
+    return _of_expression(item, {}, {f"_sw_g{group.time_key}": key})
 
 
 # -- expressions over a time ------------------------------------------------------------------------------------------
@@ -242,15 +243,12 @@ _MONTHS = {"MONTH": 1, "MON": 1, "MM": 1, "QUARTER": 3, "YEAR": 12, "YYYY": 12, 
 
 
 def _of_expression(
-    expression: Expression,
-    known: Mapping[int, Transfer | None],
-    made: Mapping[int, Expression],
-    named: Mapping[str, Transfer | None] | None = None,
+    expression: Expression, known: Known, named: Mapping[str, Transfer | None] | None = None
 ) -> Transfer | None:
     """What an expression makes of the watermark of the one time in it."""
 
     def of(each: Expression) -> Transfer | None:
-        return _of_expression(each, known, made, named)
+        return _of_expression(each, known, named)
 
     match expression:
         case Column(id=number):
@@ -265,14 +263,15 @@ def _of_expression(
         case Call(function="UnixMicros" | "MicrosToTimestamp", arguments=(inner,)):
             return of(inner)
         case Call(function="GetStructField", arguments=(inner,)):
-            return _of_field(expression, inner, known, made, named)
+            if isinstance(inner, Call) and inner.function == "CreateNamedStruct":
+                return of(dict(_fields(inner))[expression.get("fieldName")])
+            return known.get((inner.id, expression.get("fieldName"))) if isinstance(inner, Column) else None
         case Call(function="TruncTimestamp", arguments=(Literal(text), inner)):
             return _after(_truncated(text.strip("'")), of(inner))
         case Call(function="TimestampAddInterval" | "TimeAdd", arguments=(inner, length)):
-            return _shifted(of(inner), _interval(length), 1)
-        case Call(function="DatetimeSub"):
-            inner, length = expression.arguments[:2]
-            return _shifted(of(inner), _interval(length), -1)
+            return _shifted(of(inner), interval_of(length), 1)
+        case Call(function="Replaceable", arguments=(inner, length)) if expression.get("name") == "datetimesub":
+            return _shifted(of(inner), interval_of(length), -1)
         case Call(function="Add", arguments=(left, right)):
             if (by := _constant(right)) is not None:
                 return _shifted(of(left), by, 1)
@@ -285,34 +284,9 @@ def _of_expression(
         case Call(function="AddMonths", arguments=(Literal(text), count)) if "2000-01-01" in text:
             return _of_months(count, of)
         case Call(function="ToUTCTimestamp", arguments=(inner, Literal(zone))):
-            return _zoned(inner, zone, known, made, named)
+            return _zoned(inner, zone, known, named)
         case _:
             return None
-
-
-def _of_field(
-    expression: Call,
-    inner: Expression,
-    known: Mapping[int, Transfer | None],
-    made: Mapping[int, Expression],
-    named: Mapping[str, Transfer | None] | None,
-) -> Transfer | None:
-    """A field of a struct that was made below, of an element of an array of them, or of a struct in such an element."""
-    name = expression.get("fieldName")
-    if isinstance(inner, Call) and inner.function == "CreateNamedStruct":
-        labels = [each.text.strip("'") for each in inner.arguments[::2] if isinstance(each, Literal)]
-        return _of_expression(inner.arguments[2 * labels.index(name) + 1], known, made, named)
-    if isinstance(inner, Column):
-        found = known.get(_number(inner.id, name, ""))
-        if found is not None:
-            return found
-        below = made.get(inner.id)
-        if isinstance(below, Call) and below.function == "CreateNamedStruct":
-            labels = [each.text.strip("'") for each in below.arguments[::2] if isinstance(each, Literal)]
-            return _of_expression(below.arguments[2 * labels.index(name) + 1], known, {})
-        if isinstance(below, Call) and below.function == "GetStructField" and isinstance(below.arguments[0], Column):
-            return known.get(_number(below.arguments[0].id, below.get("fieldName"), name))
-    return None
 
 
 def _after(outer: Transfer | None, inner: Transfer | None) -> Transfer | None:
@@ -333,10 +307,10 @@ def _constant(expression: Expression) -> int | None:
     return int(found[1]) if found else None
 
 
-def _interval(expression: Expression) -> int | None:
+def interval_of(expression: Expression) -> int | None:
     """An interval that is written out, in microseconds."""
     if isinstance(expression, Call) and expression.function == "Cast":
-        return _interval(expression.arguments[0])
+        return interval_of(expression.arguments[0])
     if not isinstance(expression, Literal):
         return None
     found = re.fullmatch(r"INTERVAL '(-?)([^']*)'( [A-Z ]+)?", expression.text)
@@ -438,13 +412,7 @@ def _as_time(expression: Expression) -> Expression:
     return expression
 
 
-def _zoned(
-    inner: Expression,
-    zone: str,
-    known: Mapping[int, Transfer | None],
-    made: Mapping[int, Expression],
-    named: Mapping[str, Transfer | None] | None,
-) -> Transfer | None:
+def _zoned(inner: Expression, zone: str, known: Known, named: Mapping[str, Transfer | None] | None) -> Transfer | None:
     """A bucket of local times, as an instant."""
     local = [
         each for each in walk(inner)
@@ -453,13 +421,13 @@ def _zoned(
     ]  # fmt: skip
     if not local or len(set(local)) != 1:
         return None
-    time = _of_expression(local[0].arguments[0], known, made, named)
+    time = _of_expression(local[0].arguments[0], known, named)
     marker = Name("_local", "TIMESTAMP")
 
     def change(each: Expression) -> Expression | None:
         return marker if each == local[0] else None
 
-    found = _of_expression(transform(inner, change), {}, {}, {"_local": Transfer()})
+    found = _of_expression(transform(inner, change), {}, {"_local": Transfer()})
     if found is None or not found.is_window or time != Transfer():
         return None
     return Transfer(found.every, found.size, found.origin, found.shift, found.months, zone.strip("'"))

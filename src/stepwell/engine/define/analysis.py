@@ -31,6 +31,7 @@ from stepwell.engine.read.queries import plain_name
 from stepwell.engine.read.system import SYSTEM_NAMESPACE
 from stepwell.engine.runtime import Runtime
 from stepwell.model.durations import parse_duration
+from stepwell.model.epochs import FIRST_EPOCH
 from stepwell.model.errors import (
     DuplicateNameError,
     InvalidDefinitionError,
@@ -42,7 +43,7 @@ from stepwell.model.errors import (
     nearest,
 )
 from stepwell.model.files import DIFF, EPOCH, HIDDEN_PREFIX, ROW_ID
-from stepwell.model.relations import Column, Relation, RelationKind, can_be_time, is_integer_time
+from stepwell.model.relations import Column, Definition, Relation, RelationKind, can_be_time, is_integer_time
 from stepwell.model.types import VOID, parse_type, quote
 from stepwell.model.views import Emission, EmitMode, Input, RelationId, placeholder
 from stepwell.plan.blocks import Block, GroupBlock, RowBlock, ViewPlan, WholeBlock, WindowBlock, rows_of
@@ -111,6 +112,23 @@ def analyze(runtime: Runtime, statement: CreateView) -> Analyzed:
         ledger,
         lineage,
     )
+
+
+def plan_text(runtime: Runtime, text: str, columns: Mapping[int, Mapping[str, str]], times: Times) -> ViewPlan:
+    """The plan of a text over stand-ins for relations that have these columns, by number."""
+    inputs = [
+        Relation(
+            RelationId(number),
+            placeholder(number),
+            Definition(),
+            tuple(Column(name, parse_type(type_)) for name, type_ in found.items()),
+            FIRST_EPOCH,
+        )
+        for number, found in columns.items()
+    ]
+    with runtime.analyzing, _schemas(runtime.spark.session, inputs) as session, translated():
+        frame = session.sql(text)
+        return _plan(runtime.spark.plans, session, frame, text, tuple(frame.columns), inputs, times)[0]
 
 
 def read_text(reader: PlanReader, session: SparkSession, frame: DataFrame, numbers: Mapping[str, int]) -> Query | str:
