@@ -27,9 +27,7 @@ def main() -> int:
     parser.add_argument("--queries", type=int, default=1000, help="how many views to make altogether")
     parser.add_argument("--batch", type=int, default=24, help="how many views share a warehouse")
     parser.add_argument("--epochs", type=int, default=5, help="how many epochs a warehouse goes through")
-    parser.add_argument(
-        "--shrink", type=float, default=120, help="seconds for making a counterexample smaller; 0 for none"
-    )
+    parser.add_argument("--shrink", type=int, default=60, help="cases to play for making a failing one smaller")
     parser.add_argument("--keep-going", action="store_true", help="go on with the next batch after a failure")
     given = parser.parse_args()
     print(f"seed {given.seed}, {given.queries} queries", flush=True)

@@ -39,11 +39,11 @@ class Runs:
         finally:
             as_if_large(False)
 
-    def shrink(self, case: Case, failure: Failure, seconds: float, answer: Answer | None = None) -> Case:
+    def shrink(self, case: Case, failure: Failure, tries: int, answer: Answer | None = None) -> Case:
         """A smaller case in which the same view fails in the same way."""
 
         def fails(smaller: Case) -> Failure | None:
             failures = self.play(smaller, answer, verify=False).failures
             return next((each for each in failures if each.view == failure.view), None)
 
-        return shrink(case, failure, fails, self._accepts, seconds)
+        return shrink(case, failure, fails, self._accepts, tries)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -15,13 +14,12 @@ Fails = Callable[[Case], "Failure | None"]
 
 
 def shrink(
-    case: Case, failure: Failure, fails: Fails, accepts: Callable[[str, list[View]], str | None], seconds: float
+    case: Case, failure: Failure, fails: Fails, accepts: Callable[[str, list[View]], str | None], tries: int
 ) -> Case:
-    """The smallest case found in so many seconds in which the view fails as it did.
+    """The smallest case found by playing at most so many in which the view fails as it did.
 
     First go the other views and the epochs behind the failure, then whole epochs and statements, then parts of queries.
     """
-    deadline = time.monotonic() + seconds
     case = case.needed_for(failure.view)
     case = replace(case, epochs=case.epochs[: failure.epoch + 1])
     found = fails(case)
@@ -34,10 +32,11 @@ def shrink(
     while progress:
         progress = False
         for candidate in candidates(case):
-            if time.monotonic() > deadline:
-                return case
             if not _is_valid(candidate, accepts):
                 continue
+            if not tries:
+                return case
+            tries -= 1
             found = fails(candidate)
             if found is not None and found.kind == failure.kind:
                 case, progress = candidate, True

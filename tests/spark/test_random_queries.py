@@ -88,7 +88,7 @@ def test_a_fault_is_shrunken(runs: Runs) -> None:
         return rows + Bag({("wrong",): 1}) if view == guilty.name else rows
 
     failure = Failure(guilty.name, 0, "wrong rows: one")
-    less = runs.shrink(case, failure, 20, answer)
+    less = runs.shrink(case, failure, 5, answer)
     assert [view.name for view in less.views] == [guilty.name]
     assert len(less.views[0].text) < len(guilty.text)
     assert less.epochs == ()

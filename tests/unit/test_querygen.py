@@ -71,7 +71,7 @@ def test_a_case_is_shrunken_to_what_fails() -> None:
         wrong = any(view.name == guilty.name and "DISTINCT" in view.text for view in smaller.views)
         return Failure(guilty.name, 0, "wrong rows: some") if wrong else None
 
-    less = shrink(case, Failure(guilty.name, 2, "wrong rows: some"), fails, lambda text, views: None, 30)
+    less = shrink(case, Failure(guilty.name, 2, "wrong rows: some"), fails, lambda text, views: None, 2000)
     assert [view.name for view in less.views if view.name == guilty.name] == [guilty.name]
     assert less.epochs == ()
     assert less.first == Epoch(())
