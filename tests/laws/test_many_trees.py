@@ -10,7 +10,15 @@ import pytest
 from oracle import laws
 
 TREES = 20_000 if os.environ.get("STEPWELL_TORTURE") else 2_500
-LAWS = {"delta": laws.DELTA, "lowering": laws.LOWERING, "windows": laws.WINDOWS}
+LAWS = {
+    "delta": laws.DELTA,
+    "changes that are cut": laws.CUT_CHANGES,
+    "rows that are cut": laws.CUT_ROWS,
+    "lowering": laws.LOWERING,
+    "lowering of windows": laws.WINDOWS,
+    "pruning": laws.PRUNING,
+    "decomposition": laws.BLOCKS,
+}
 
 
 @pytest.mark.parametrize("name", LAWS)
