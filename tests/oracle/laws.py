@@ -13,12 +13,14 @@ from oracle.histories import Step, random_history, random_schemas
 from oracle.meaning import Leaves, meaning
 from oracle.queries import Queries
 from oracle.trees import Trees
+from oracle.upkeep import change_of, followed
 from oracle.values import Stored, exact, key
 from stepwell.algebra.expressions import Column
 from stepwell.algebra.lowering import lowered
 from stepwell.algebra.nodes import Fresh, Join, JoinKind, Moment, Node, Scan, nodes_of, rebuilt
 from stepwell.algebra.pruning import pruned
 from stepwell.algebra.reading import Query
+from stepwell.plan.blocks import ViewPlan
 from stepwell.plan.cuts import Change, Cuts, Look, Sizes
 from stepwell.plan.decomposition import decomposed
 from stepwell.rules import delta, identity
@@ -214,11 +216,30 @@ def loses_nothing(tree: Node, step: Step) -> None:
     demand(bag(found, step, wanted) == bag(short, step, wanted), "a pruned tree has other rows")
 
 
-def falls_into_blocks(tree: Node, step: Step) -> None:
-    """The blocks of a query, each over the rows of those before it, are the query."""
+def plan_of(tree: Node) -> ViewPlan:
+    """The blocks of a query."""
     query = lowered(Query(tree, tree.output))
     query = replace(query, tree=pruned(query.tree, {each.id for each in query.outputs}))
-    plan = decomposed(query, tuple(f"o{index}" for index in range(len(tree.output))), {})
+    return decomposed(query, tuple(f"o{index}" for index in range(len(tree.output))), {})
+
+
+def stays_upheld(tree: Node, step: Step) -> None:
+    """Blocks of which the touched groups and partitions are computed anew are as if all of them were."""
+    plan = plan_of(tree)
+    leaves, changed = dict(step.leaves), set(step.changed)
+    for index, block in enumerate((*plan.hidden, plan.root)):
+        found = followed(block, leaves, changed)
+        demand(found.is_right, f"a {type(block).__name__} is not what it is anew")
+        relation = -1 - index
+        leaves[relation, Moment.BEFORE] = [*found.before.values()]
+        leaves[relation, Moment.AFTER] = [*found.anew.values()]
+        leaves[relation, Moment.DELTA] = change_of(found)
+        changed |= {relation} if leaves[relation, Moment.DELTA] else set()
+
+
+def falls_into_blocks(tree: Node, step: Step) -> None:
+    """The blocks of a query, each over the rows of those before it, are the query."""
+    plan = plan_of(tree)
     leaves = dict(step.leaves)
     for index, block in enumerate(plan.hidden):
         hidden = tree_of(block)
@@ -282,6 +303,8 @@ CUT_ROWS = Law(random_rows, cut_finds)
 LOWERING = Law(random_query, stays_itself, steps=2)
 PRUNING = Law(random_query, loses_nothing, steps=2)
 BLOCKS = Law(random_query, falls_into_blocks, steps=2)
+UPKEEP = Law(random_query, stays_upheld)
+WINDOW_UPKEEP = Law(random_window, stays_upheld, rows=8)
 WINDOWS = Law(random_window, stays_itself, steps=2, rows=8)
 
 

@@ -12,9 +12,20 @@ from typing import Any
 
 import pytest
 
-from oracle.laws import BLOCKS, CUT_CHANGES, CUT_ROWS, DELTA, LOWERING, PRUNING, WINDOWS, is_broken
+from oracle.laws import (
+    BLOCKS,
+    CUT_CHANGES,
+    CUT_ROWS,
+    DELTA,
+    LOWERING,
+    PRUNING,
+    UPKEEP,
+    WINDOW_UPKEEP,
+    WINDOWS,
+    is_broken,
+)
 from stepwell.algebra import lowering, pruning
-from stepwell.algebra.expressions import ROW, Call, Expression, Order, WindowCall, number
+from stepwell.algebra.expressions import ROW, TRUE, Call, Expression, Order, WindowCall, conjuncts, number, walk
 from stepwell.algebra.expressions import identity as identity_of
 from stepwell.algebra.nodes import (
     Aggregate,
@@ -28,6 +39,7 @@ from stepwell.algebra.nodes import (
     Union,
     Unnest,
     Values,
+    Window,
 )
 from stepwell.plan import cuts, decomposition
 from stepwell.rules import delta, identity
@@ -61,6 +73,11 @@ def test_a_pruned_tree_has_the_same_rows() -> None:
 
 def test_the_blocks_of_a_query_are_the_query() -> None:
     BLOCKS.play(SEEDS)
+
+
+def test_blocks_follow_where_they_were_touched(record_property: Record) -> None:
+    record_property("blocks that were touched followed", UPKEEP.play(SEEDS))
+    record_property("windows that were touched followed", WINDOW_UPKEEP.play(SEEDS))
 
 
 # -- planted bugs: each takes the place of a part of a rule -----------------------------------------------------------
@@ -191,7 +208,7 @@ def a_written_row_is_not_known_by_its_number(patch: pytest.MonkeyPatch) -> None:
 
 
 def every_row_is_marked(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(identity, "FALSE", identity.TRUE)
+    patch.setattr(identity, "FALSE", TRUE)
 
 
 def every_change_only_adds(patch: pytest.MonkeyPatch) -> None:
@@ -296,14 +313,12 @@ def a_look_leaves_null_out(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_inequality_cuts(patch: pytest.MonkeyPatch) -> None:
-    right = cuts.conjuncts
-
     def wrong(condition: Expression | None) -> list[Expression]:
         return [
             Call("EqualTo", each.arguments, each.type)
             if isinstance(each, Call) and each.function == "LessThan"
             else each
-            for each in right(condition)
+            for each in conjuncts(condition)
         ]
 
     patch.setattr(cuts, "conjuncts", wrong)
@@ -387,3 +402,22 @@ def a_filter_of_an_aggregate_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 def test_a_bug_planted_in_the_decomposition_is_seen(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     assert is_broken(BLOCKS, range(1000))
+
+
+def test_a_partition_that_not_all_windows_share_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(node: Node, lowest: Window) -> tuple[Expression, ...]:
+        call = next(each for item in lowest.items for each in walk(item.expression) if isinstance(each, WindowCall))
+        return call.partition
+
+    monkeypatch.setattr(decomposition, "_shared_partition", wrong)
+    assert is_broken(WINDOW_UPKEEP, SEEDS)
+
+
+def test_a_hidden_block_that_is_not_heard_of_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = delta.Deltas.moves
+    monkeypatch.setattr(
+        delta.Deltas,
+        "moves",
+        lambda self, node: right(replace(self, changed={each for each in self.changed if each > 0}), node),
+    )
+    assert is_broken(UPKEEP, range(1000))
