@@ -36,7 +36,7 @@ class Step:
     @property
     def leaves(self) -> Leaves:
         """The rows of every relation before, after and in between; `NOW` is after."""
-        found: dict[tuple[int, Moment], list[Stored]] = {}
+        found: dict[tuple[int, Moment] | str, list[Stored]] = {}
         for relation in self.before:
             before, after = self.before[relation], self.after[relation]
             found[relation, Moment.BEFORE] = [Stored(row, id_) for id_, row in before.items()]
@@ -47,9 +47,8 @@ class Step:
 
     @property
     def only_inserts(self) -> bool:
-        return all(
-            each.sign == 1 for (_, moment), rows in self.leaves.items() if moment == Moment.DELTA for each in rows
-        )
+        leaves = self.leaves
+        return all(each.sign == 1 for relation in self.before for each in leaves[relation, Moment.DELTA])
 
 
 def _difference(before: Mapping[int, Values], after: Mapping[int, Values]) -> Iterator[Stored]:

@@ -8,15 +8,21 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+from oracle.blocks import tree_of
 from oracle.histories import Step, random_history, random_schemas
-from oracle.meaning import meaning
+from oracle.meaning import Leaves, meaning
 from oracle.queries import Queries
 from oracle.trees import Trees
-from oracle.values import exact, key
+from oracle.upkeep import change_of, followed
+from oracle.values import Stored, exact, key
 from stepwell.algebra.expressions import Column
 from stepwell.algebra.lowering import lowered
 from stepwell.algebra.nodes import Fresh, Join, JoinKind, Moment, Node, Scan, nodes_of, rebuilt
+from stepwell.algebra.pruning import pruned
 from stepwell.algebra.reading import Query
+from stepwell.plan.blocks import ViewPlan
+from stepwell.plan.cuts import Change, Cuts, Look, Sizes
+from stepwell.plan.decomposition import decomposed
 from stepwell.rules import delta, identity
 
 Fact = tuple[Any, ...]
@@ -64,11 +70,11 @@ def kinds_of(tree: Node) -> Iterator[str]:
         seen |= {relation} if relation is not None else set()
 
 
-def facts(found: identity.Identified, columns: Iterable[Column], step: Step) -> list[tuple[Fact, int]]:
+def facts(found: identity.Identified, columns: Iterable[Column], leaves: Leaves) -> list[tuple[Fact, int]]:
     """The rows of a tree with identities, as they are compared, and their signs."""
     columns = list(columns)
     rows = []
-    for row in meaning(found.tree, step.leaves):
+    for row in meaning(found.tree, leaves):
         fact = (key(row[found.id.id]), *(exact(row[each.id]) for each in columns))
         sign = row[found.sign.id] if found.sign is not None else 1
         assert sign in (1, -1)
@@ -89,7 +95,7 @@ def follows(tree: Node, step: Step) -> None:
     fresh = Fresh(tree)
     moments = {}
     for moment in (Moment.BEFORE, Moment.AFTER):
-        rows = facts(identity.at(tree, moment, fresh), tree.output, step)
+        rows = facts(identity.at(tree, moment, fresh), tree.output, step.leaves)
         demand(len({fact[0] for fact, _ in rows}) == len(rows), f"an identity is there twice {moment.name}")
         plain = Counter(
             tuple(exact(row[each.id]) for each in tree.output) for row in meaning(at(tree, moment), step.leaves)
@@ -97,7 +103,7 @@ def follows(tree: Node, step: Step) -> None:
         demand(plain == Counter(fact[1:] for fact, _ in rows), f"identities change the rows {moment.name}")
         moments[moment] = rows
     found = delta.Deltas(step.changed, fresh).of(tree)
-    change = facts(found, tree.output, step) if found is not None else []
+    change = facts(found, tree.output, step.leaves) if found is not None else []
     demand(found is None or found.sign is not None, "a change without signs")
     after = added_up([*moments[Moment.BEFORE], *change])
     demand(set(after.values()) <= {1}, "a row is there twice, or less than never")
@@ -120,6 +126,67 @@ def says_the_truth(tree: Node, step: Step, change: list[tuple[Fact, int]]) -> No
         demand(len({fact for fact, _ in change}) == len(change), "a change that is netted has a row twice")
 
 
+# -- cuts -------------------------------------------------------------------------------------------------------------
+
+
+def cuts_of(step: Step, fresh: Fresh) -> Cuts:
+    """Cuts where every relation is large, and every change small."""
+    few = {relation: Change(1, 1, 10) for relation in step.changed}
+    return Cuts(Sizes(dict.fromkeys(step.before, 1), few, 0), fresh)
+
+
+def with_looks(leaves: Leaves, looks: Iterable[Look]) -> Leaves:
+    """The leaves, and what each look finds: the rows that have one of its keys, and not one more."""
+    found = dict(leaves)
+    for look in looks:
+        numbers = [each.id for each in look.keys.output]
+        keys = {tuple(key(row[number]) for number in numbers) for row in meaning(look.keys, found)}
+        keys = {each for each in keys if look.nulls or key(None) not in each}
+        rows = found[look.relation, look.moment]
+        found[look.name] = [row for row in rows if tuple(key(row.values[name]) for name in look.columns) in keys]
+    return found
+
+
+def cut_follows(tree: Node, step: Step) -> None:
+    """A change that reads only what it looks up is the change that reads everything."""
+    whole = delta.Deltas(step.changed, Fresh(tree)).of(tree)
+    if whole is None:
+        return
+    fresh = Fresh(tree)
+    cuts = cuts_of(step, fresh)
+    cut = delta.Deltas(step.changed, fresh, cuts).of(tree)
+    assert cut is not None
+    found = facts(cut, tree.output, with_looks(step.leaves, cuts.looks))
+    demand(added_up(found) == added_up(facts(whole, tree.output, step.leaves)), "a change that is cut is another")
+
+
+def cut_finds(tree: Node, step: Step) -> None:
+    """All rows that have certain keys are found where only what has these keys is read."""
+    columns = [each for each in tree.output if each.type in ("INT", "STRING", "BOOLEAN")][:2]
+    change = delta.Deltas(step.changed, Fresh(tree)).of(tree)
+    if change is None or not columns:
+        return
+    touched = {tuple(key(row[each.id]) for each in columns): row for row in meaning(change.tree, step.leaves)}
+    names = [f"key{index}" for index in range(len(columns))]
+    keys = [Stored({n: row[c.id] for n, c in zip(names, columns, strict=True)}, 0) for row in touched.values()]
+    for moment in (Moment.BEFORE, Moment.AFTER):
+        fresh = Fresh(tree)
+        whole = identity.at(tree, moment, fresh)
+        by = tuple(fresh.like(each) for each in columns)
+        leaf = Scan(0, by, tuple(names), Moment.DELTA, cut="keys")
+        cuts = cuts_of(step, fresh)
+        pairs = [(own.id, other, True) for own, other in zip(columns, by, strict=True)]
+        cut = replace(whole, tree=cuts.restricted(whole.tree, pairs, leaf))
+        leaves = with_looks({**step.leaves, "keys": keys}, cuts.looks)
+        places = [1 + tree.output.index(each) for each in columns]
+
+        def meeting(rows: list[tuple[Fact, int]], places: list[int] = places) -> Counter[Fact]:
+            return Counter(fact for fact, _ in rows if tuple(fact[place] for place in places) in touched)
+
+        found = meeting(facts(cut, tree.output, leaves))
+        demand(found == meeting(facts(whole, tree.output, step.leaves)), "rows with a key are not found")
+
+
 # -- lowering ---------------------------------------------------------------------------------------------------------
 
 LOWERED = ("Scan", "Values", "Project", "Filter", "Join", "Aggregate", "Unnest", "Union", "Window")
@@ -139,6 +206,49 @@ def bag(tree: Node, step: Step, columns: Iterable[Column] | None = None) -> Coun
     """How often a tree has each row."""
     shown = list(tree.output if columns is None else columns)
     return Counter(tuple(exact(row[each.id]) for each in shown) for row in meaning(tree, step.leaves))
+
+
+def loses_nothing(tree: Node, step: Step) -> None:
+    """A tree without the columns that nobody wants has the same rows in those that somebody does."""
+    found = lowered(Query(tree, tree.output)).tree
+    wanted = tree.output[::2]
+    short = pruned(found, {each.id for each in wanted})
+    demand(bag(found, step, wanted) == bag(short, step, wanted), "a pruned tree has other rows")
+
+
+def plan_of(tree: Node) -> ViewPlan:
+    """The blocks of a query."""
+    query = lowered(Query(tree, tree.output))
+    query = replace(query, tree=pruned(query.tree, {each.id for each in query.outputs}))
+    return decomposed(query, tuple(f"o{index}" for index in range(len(tree.output))), {})
+
+
+def stays_upheld(tree: Node, step: Step) -> None:
+    """Blocks of which the touched groups and partitions are computed anew are as if all of them were."""
+    plan = plan_of(tree)
+    leaves, changed = dict(step.leaves), set(step.changed)
+    for index, block in enumerate((*plan.hidden, plan.root)):
+        found = followed(block, leaves, changed)
+        demand(found.is_right, f"a {type(block).__name__} is not what it is anew")
+        relation = -1 - index
+        leaves[relation, Moment.BEFORE] = [*found.before.values()]
+        leaves[relation, Moment.AFTER] = [*found.anew.values()]
+        leaves[relation, Moment.DELTA] = change_of(found)
+        changed |= {relation} if leaves[relation, Moment.DELTA] else set()
+
+
+def falls_into_blocks(tree: Node, step: Step) -> None:
+    """The blocks of a query, each over the rows of those before it, are the query."""
+    plan = plan_of(tree)
+    leaves = dict(step.leaves)
+    for index, block in enumerate(plan.hidden):
+        hidden = tree_of(block)
+        cells = [[row[each.id] for each in hidden.output] for row in meaning(hidden, leaves)]
+        stored = [Stored(dict(zip(block.names, row, strict=True)), id_) for id_, row in enumerate(cells)]
+        leaves[-1 - index, Moment.NOW] = leaves[-1 - index, Moment.AFTER] = stored
+    found = tree_of(plan.root)
+    rows = [tuple(exact(row[each.id]) for each in found.output) for row in meaning(found, leaves)]
+    demand(Counter(rows) == bag(tree, step), "the blocks mean something else")
 
 
 # -- playing ----------------------------------------------------------------------------------------------------------
@@ -188,7 +298,13 @@ class Law:
 
 
 DELTA = Law(random_rows, follows)
+CUT_CHANGES = Law(random_rows, cut_follows)
+CUT_ROWS = Law(random_rows, cut_finds)
 LOWERING = Law(random_query, stays_itself, steps=2)
+PRUNING = Law(random_query, loses_nothing, steps=2)
+BLOCKS = Law(random_query, falls_into_blocks, steps=2)
+UPKEEP = Law(random_query, stays_upheld)
+WINDOW_UPKEEP = Law(random_window, stays_upheld, rows=8)
 WINDOWS = Law(random_window, stays_itself, steps=2, rows=8)
 
 

@@ -30,8 +30,8 @@ from stepwell.algebra.nodes import (
     Window,
 )
 
-Leaves = Mapping[tuple[int, Moment], Sequence[Stored]]
-"""The rows of each relation at each moment."""
+Leaves = Mapping[tuple[int, Moment] | str, Sequence[Stored]]
+"""The rows of each relation at each moment; and of what is cut out of them, by its name."""
 
 
 def meaning(node: Node, leaves: Leaves) -> list[Row]:
@@ -42,7 +42,7 @@ def meaning(node: Node, leaves: Leaves) -> list[Row]:
 def _rows(node: Node, leaves: Leaves) -> list[Row]:
     match node:
         case Scan():
-            return [_stored(node, each) for each in leaves[node.relation, node.moment]]
+            return [_stored(node, each) for each in leaves[node.cut or (node.relation, node.moment)]]
         case Values(columns, rows):
             return [{c.id: literal(cell) for c, cell in zip(columns, row, strict=True)} for row in rows]
         case Project(items, child):

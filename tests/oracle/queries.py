@@ -157,9 +157,13 @@ class Queries(Trees):
     # -- windows ------------------------------------------------------------------------------------------------------
 
     def window(self, node: Node) -> Node:
+        """One or two windows, by the same columns or by fewer."""
         partition = self.keys(node.output)
-        call = self.window_call(node.output, partition, ties=self._sees_order(node))
-        return Window((Item(self.column(call.type), call),), node)
+        calls = [self.window_call(node.output, partition, ties=self._sees_order(node))]
+        if self.chance(0.3):
+            calls.append(self.window_call(node.output, partition[1:], ties=self._sees_order(node)))
+            self.random.shuffle(calls)
+        return Window(tuple(Item(self.column(call.type), call) for call in calls), node)
 
     def window_call(self, scope: tuple[Column, ...], partition: tuple[Expression, ...], *, ties: bool) -> WindowCall:
         order = self.order(scope)

@@ -6,16 +6,29 @@ A bug that is planted in any of them must be seen as wrong rows; an error of ano
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from oracle.laws import DELTA, LOWERING, WINDOWS, is_broken
-from stepwell.algebra import lowering
-from stepwell.algebra.expressions import ROW, Order, WindowCall, number
+from oracle.laws import (
+    BLOCKS,
+    CUT_CHANGES,
+    CUT_ROWS,
+    DELTA,
+    LOWERING,
+    PRUNING,
+    UPKEEP,
+    WINDOW_UPKEEP,
+    WINDOWS,
+    is_broken,
+)
+from stepwell.algebra import lowering, pruning
+from stepwell.algebra.expressions import ROW, TRUE, Call, Expression, Order, WindowCall, conjuncts, number, walk
 from stepwell.algebra.expressions import identity as identity_of
 from stepwell.algebra.nodes import (
+    Aggregate,
     Generate,
     Join,
     JoinKind,
@@ -26,7 +39,9 @@ from stepwell.algebra.nodes import (
     Union,
     Unnest,
     Values,
+    Window,
 )
+from stepwell.plan import cuts, decomposition
 from stepwell.rules import delta, identity
 from stepwell.rules.identity import Identified
 
@@ -42,6 +57,27 @@ def test_before_and_the_change_are_after(record_property: Record) -> None:
 def test_a_lowered_tree_means_the_same(record_property: Record) -> None:
     record_property("lowering held to its law", LOWERING.play(SEEDS))
     record_property("lowering of windows held to its law", WINDOWS.play(SEEDS))
+
+
+def test_a_change_that_is_cut_is_the_same_change() -> None:
+    CUT_CHANGES.play(SEEDS)
+
+
+def test_rows_with_a_key_are_found_where_only_that_is_read() -> None:
+    CUT_ROWS.play(SEEDS)
+
+
+def test_a_pruned_tree_has_the_same_rows() -> None:
+    PRUNING.play(SEEDS)
+
+
+def test_the_blocks_of_a_query_are_the_query() -> None:
+    BLOCKS.play(SEEDS)
+
+
+def test_blocks_follow_where_they_were_touched(record_property: Record) -> None:
+    record_property("blocks that were touched followed", UPKEEP.play(SEEDS))
+    record_property("windows that were touched followed", WINDOW_UPKEEP.play(SEEDS))
 
 
 # -- planted bugs: each takes the place of a part of a rule -----------------------------------------------------------
@@ -171,6 +207,10 @@ def a_written_row_is_not_known_by_its_number(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(identity, "at", wrong)
 
 
+def every_row_is_marked(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(identity, "FALSE", TRUE)
+
+
 def every_change_only_adds(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(delta, "only_adds", lambda node, changed: True)
 
@@ -194,6 +234,7 @@ DELTA_BUGS: list[Plant] = [
     branches_are_numbered_by_what_has_changed,
     an_element_is_not_known_by_its_place,
     a_written_row_is_not_known_by_its_number,
+    every_row_is_marked,
     every_change_only_adds,
     every_change_is_netted,
 ]
@@ -260,3 +301,123 @@ def every_range_is_one_of_rows(call: WindowCall) -> WindowCall:
 def test_a_range_that_is_taken_for_rows_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lowering, "_by_rows", every_range_is_one_of_rows)
     assert is_broken(WINDOWS, SEEDS)
+
+
+def a_look_is_taken_for_another(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(cuts.Look, "asks", lambda self, scan, columns, by, keys: self.relation == scan.relation)
+
+
+def a_look_leaves_null_out(patch: pytest.MonkeyPatch) -> None:
+    right = cuts.ties_of
+    patch.setattr(cuts, "ties_of", lambda *given: [(number, key, False) for number, key, _ in right(*given)])
+
+
+def an_inequality_cuts(patch: pytest.MonkeyPatch) -> None:
+    def wrong(condition: Expression | None) -> list[Expression]:
+        return [
+            Call("EqualTo", each.arguments, each.type)
+            if isinstance(each, Call) and each.function == "LessThan"
+            else each
+            for each in conjuncts(condition)
+        ]
+
+    patch.setattr(cuts, "conjuncts", wrong)
+
+
+def a_full_join_is_cut_like_a_left_one(patch: pytest.MonkeyPatch) -> None:
+    right = cuts.Cuts._join
+
+    def wrong(self: cuts.Cuts, join: Join, pairs: Any, by: Node) -> Node:
+        found = right(self, replace(join, kind=JoinKind.LEFT) if join.kind == JoinKind.FULL else join, pairs, by)
+        assert isinstance(found, Join)
+        return replace(found, kind=join.kind)
+
+    patch.setattr(cuts.Cuts, "_join", wrong)
+
+
+def an_outer_join_is_cut_like_an_inner_one(patch: pytest.MonkeyPatch) -> None:
+    right = cuts.Cuts._join
+
+    def wrong(self: cuts.Cuts, join: Join, pairs: Any, by: Node) -> Node:
+        found = right(self, replace(join, kind=JoinKind.INNER) if join.kind == JoinKind.LEFT else join, pairs, by)
+        assert isinstance(found, Join)
+        return replace(found, kind=join.kind)
+
+    patch.setattr(cuts.Cuts, "_join", wrong)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [a_look_is_taken_for_another, a_look_leaves_null_out, an_inequality_cuts],
+    ids=lambda plant: plant.__name__,
+)
+def test_a_bug_planted_in_cuts_is_seen_in_a_change(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    assert is_broken(CUT_CHANGES, range(1000))
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [a_look_is_taken_for_another, a_full_join_is_cut_like_a_left_one, an_outer_join_is_cut_like_an_inner_one],
+    ids=lambda plant: plant.__name__,
+)
+def test_a_bug_planted_in_cuts_is_seen_in_rows(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    assert is_broken(CUT_ROWS, range(1000))
+
+
+def test_a_group_that_loses_its_unwanted_keys_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = pruning._Pruning.of
+
+    def wrong(self: pruning._Pruning, node: Node, wanted: AbstractSet[int]) -> Node:
+        if isinstance(node, Aggregate):
+            shown = [item.expression for item in node.items if item.column.id in wanted]
+            node = replace(node, keys=tuple(each for each in node.keys if each in shown))
+        return right(self, node, wanted)
+
+    monkeypatch.setattr(pruning._Pruning, "of", wrong)
+    assert is_broken(PRUNING, SEEDS)
+
+
+def a_condition_on_groups_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    right = decomposition._above
+
+    def wrong(*given: Any) -> Any:
+        found = right(*given)
+        return (found[0], []) if found is not None else None
+
+    patch.setattr(decomposition, "_above", wrong)
+
+
+def a_filter_of_an_aggregate_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    right = decomposition._Results.name
+    patch.setattr(decomposition._Results, "name", lambda self, call: right(self, replace(call, filter=None)))
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [a_condition_on_groups_is_forgotten, a_filter_of_an_aggregate_is_forgotten],
+    ids=lambda plant: plant.__name__,
+)
+def test_a_bug_planted_in_the_decomposition_is_seen(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    assert is_broken(BLOCKS, range(1000))
+
+
+def test_a_partition_that_not_all_windows_share_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(node: Node, lowest: Window) -> tuple[Expression, ...]:
+        call = next(each for item in lowest.items for each in walk(item.expression) if isinstance(each, WindowCall))
+        return call.partition
+
+    monkeypatch.setattr(decomposition, "_shared_partition", wrong)
+    assert is_broken(WINDOW_UPKEEP, SEEDS)
+
+
+def test_a_hidden_block_that_is_not_heard_of_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = delta.Deltas.moves
+    monkeypatch.setattr(
+        delta.Deltas,
+        "moves",
+        lambda self, node: right(replace(self, changed={each for each in self.changed if each > 0}), node),
+    )
+    assert is_broken(UPKEEP, range(1000))
