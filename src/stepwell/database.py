@@ -28,6 +28,7 @@ from stepwell.engine import (
     discard,
     drop_relations,
     failed_in,
+    give_back,
     inspect,
     is_system,
     load_in,
@@ -438,7 +439,6 @@ class Database:
     def _acknowledge(self, parts: tuple[RelationWrite, ...], shown: RelationWrite) -> Rows:
         write = Write(tuple(part for part in parts if part.files or part.labels))
         if write.is_empty:
-            self._return_rows(parts)
             return self._written(shown, None)
         try:
             self._runtime.require_wanted()
@@ -467,14 +467,6 @@ class Database:
             self._leader.ensure_led()
         return self._written(shown, receipt.epoch)
 
-    def _return_rows(self, parts: tuple[RelationWrite, ...]) -> None:
-        """Give back the row numbers that a write without rows had reserved."""
-        with self._runtime.catalog.write() as tx:
-            control.lock(tx)
-            for part in parts:
-                if part.unused:
-                    relations.return_rows(tx, part.relation, *part.unused)
-
     def _wait(self, epoch: Epoch) -> None:
         while True:
             try:
@@ -495,9 +487,11 @@ class Database:
         return self._acknowledge(parts, shown)
 
     def _rollback(self) -> None:
-        for part in (self._transaction or {}).values():
+        parts, self._transaction = (self._transaction or {}).values(), None
+        for part in parts:
             discard(self._runtime, part)
-        self._transaction = None
+            if part.numbers is not None:
+                give_back(self._runtime, part.relation, *part.numbers)
 
     def _define(self, body: Ddl) -> Rows:
         if self._transaction is not None:

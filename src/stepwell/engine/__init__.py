@@ -31,7 +31,7 @@ from stepwell.engine.queries import EXTERNAL_CODE, plain_name, run_query
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.session import Spark
 from stepwell.engine.snapshots import Snapshot
-from stepwell.engine.staging import discard, require_files
+from stepwell.engine.staging import discard, give_back, require_files
 from stepwell.engine.statements import Staging, stage_data, stage_statement
 from stepwell.engine.stopped import failed_in
 from stepwell.engine.system import SYSTEM_NAMESPACE, SYSTEM_TABLES, read_system_table, system_rows
@@ -61,6 +61,7 @@ __all__ = [
     "drop_relations",
     "failed_in",
     "find_java",
+    "give_back",
     "graph_nodes",
     "inspect",
     "is_system",

@@ -12,7 +12,7 @@ from stepwell.engine.canonical import differs
 from stepwell.engine.failures import is_too_large
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.snapshots import Snapshot
-from stepwell.engine.staging import SMALL_BYTES, CountedRows, reserve, signed, stage
+from stepwell.engine.staging import SMALL_BYTES, CountedRows, row_numbers, signed, stage
 from stepwell.files import DIFF, ROW_ID, ROW_VERSION
 from stepwell.plan import Content
 from stepwell.relations import Relation
@@ -34,7 +34,7 @@ def stage_insert(
     numbers: CountedRows | None = None,
 ) -> RelationWrite:
     """Put `rows`, which have the table's columns, into the table; `numbers` if they know their places."""
-    numbering = numbers or reserve(runtime, relation, reads=reads)
+    numbering = numbers or row_numbers(reads)
     if not relation.key:
         plain = numbering.added_to(rows, ROW_ID)
         return stage(runtime, relation, plain, numbering, reads=reads, read_at=None)
