@@ -44,6 +44,7 @@ from stepwell.engine import (
     stage_statement,
     stopped_waiting,
     system_rows,
+    translated,
     vacuum,
     verify,
     view_called,
@@ -173,7 +174,7 @@ class Database:
         """Run one parsed statement."""
         self._begin()
         try:
-            with self._runtime.doing(f"running {statement.slice.text.split(None, 1)[0].upper()}"):
+            with self._runtime.doing(f"running {statement.slice.text.split(None, 1)[0].upper()}"), translated():
                 return self._run(statement.body)
         except StepwellError as error:
             if _is_one_line(statement):
@@ -183,7 +184,8 @@ class Database:
     def insert(self, table: str, data: Any) -> Rows:
         """Insert an Arrow table, a pandas or Spark DataFrame, or rows (tuples, dicts); columns match by name."""
         self._begin()
-        return self._write(stage_data(self._runtime, table.removeprefix("main."), data))
+        with translated():
+            return self._write(stage_data(self._runtime, table.removeprefix("main."), data))
 
     def insert_parquet(
         self, table: str, paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, label: str | None = None
