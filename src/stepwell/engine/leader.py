@@ -20,7 +20,7 @@ from stepwell.engine.runtime import Runtime
 from stepwell.engine.vacuum import vacuum
 from stepwell.engine.watermarks import is_timer_due, request_emission
 from stepwell.epochs import Epoch
-from stepwell.errors import CancelledError, FencedError, StepwellError, WarehouseError
+from stepwell.errors import CancelledError, DatabaseClosedError, FencedError, StepwellError, WarehouseError
 from stepwell.views import RelationId
 
 LEASE = 10_000_000
@@ -77,6 +77,11 @@ class Leader:
         while not self._is_readable(epoch):
             if self._runtime.cancelling.is_set():
                 raise stopped_waiting(epoch)
+            if self._runtime.stopping.is_set():  # nobody here would run the barrier any more
+                raise DatabaseClosedError(
+                    "the database was closed meanwhile",
+                    detail=f"The write is acknowledged and becomes readable with epoch {epoch}.",
+                )
             if self._term is None and not self._take_lease():
                 if not asked:
                     with self._runtime.catalog.write() as tx:
