@@ -42,11 +42,11 @@ def write(db: stepwell.Database, relation: Relation, values: Sequence[int]) -> N
 
 def _write(db: stepwell.Database, relation: Relation, values: Sequence[int]) -> None:
     runtime = db._runtime
-    numbers = reserve(runtime, relation)
-    ids = list(range(numbers.start, numbers.start + len(values)))
+    numbers = reserve(runtime, relation, len(values))
+    ids = list(range(*numbers))
     batch = pa.table({"v": pa.array(values, pa.int64()), ROW_ID: pa.array(ids, pa.int64())})
     file = write_batch(runtime.warehouse, relation, Store.ROWS, f"{runtime.attempt()}.parquet", batch)
-    change = RelationWrite(relation.id, (file,), EVERYTHING, None, (numbers.start + len(values), numbers.end))
+    change = RelationWrite(relation.id, (file,), EVERYTHING, None, numbers)
     db._writer.acknowledge((change,), change)
 
 

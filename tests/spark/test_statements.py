@@ -144,6 +144,41 @@ def test_numbers_that_a_statement_did_not_need_come_back(db: stepwell.Database) 
     assert next_number() == before
 
 
+@pytest.mark.parametrize("path", ["small", "large"])
+def test_row_numbers_are_used_by_rows_alone(
+    db: stepwell.Database, request: pytest.FixtureRequest, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if path == "large":
+        request.getfixturevalue("large_path")
+    monkeypatch.setattr(staging, "_STRIDE", 4)  # so that the large path reserves more after its first attempt
+    db.sql("CREATE TABLE t (a BIGINT, b INT); INSERT INTO t VALUES (1, 1)")
+
+    def next_number() -> int:
+        with db._runtime.catalog.write() as tx:
+            return relations.reserve_rows(tx, relations.get(tx, "t").id, 0)
+
+    before = next_number()
+    for _ in range(3):
+        db.sql("BEGIN; INSERT INTO t VALUES (2, 2); INSERT INTO t VALUES (3, 3); UPDATE t SET b = 7; ROLLBACK")
+        with pytest.raises(StepwellError):
+            db.sql("INSERT INTO t SELECT a, 1 / (a - 1) FROM t")
+    assert next_number() == before
+    db.sql("BEGIN; INSERT INTO t VALUES (2, 2), (3, 3); INSERT INTO t VALUES (4, 4); COMMIT")
+    db.sql(
+        "MERGE INTO t USING (SELECT id AS a FROM range(3, 7)) AS s ON t.a = s.a"
+        " WHEN MATCHED THEN UPDATE SET b = 0 WHEN NOT MATCHED THEN INSERT (a, b) VALUES (s.a, 9)"
+    )
+    db.sql("INSERT INTO t SELECT 100 + id, 0 FROM range(0, 10, 1, 1)")  # more than one stride
+    assert values(db, "SELECT count(*), count(DISTINCT a), sum(b) FROM t") == [(16, 16, 21)]
+    snapshot = Snapshot(db._runtime)
+    relation = snapshot.relation("t")
+    rows = snapshot.rows(relation, snapshot.content(relation)).select("_sw_id", "_sw_ver").collect()
+    assert len({id_ for id_, _ in rows}) == len({version for _, version in rows}) == 16
+    assert all(id_ >= 0 and version >= id_ for id_, version in rows)
+    if path == "small":
+        assert next_number() == before + 17  # 3 rows, 2 rows and 2 versions of the MERGE, and 10 rows
+
+
 @pytest.mark.parametrize("text", ["DELETE FROM t WHERE a > 0 LIMIT 1", "UPDATE t SET a = 9 WHERE a > 0 ORDER BY a"])
 def test_a_condition_is_a_condition_and_nothing_more(db: stepwell.Database, text: str) -> None:
     db.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2)")

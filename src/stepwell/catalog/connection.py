@@ -79,9 +79,15 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except OperationalError as error:
-        raise WarehouseError(
-            "the catalog is busy or out of reach", detail=str(error.orig).strip(), hint="Try again."
-        ) from error
+        said = str(error.orig).strip()
+        if "disk is full" in said or "No space left" in said:  # SQLite's words, and PostgreSQL's
+            raise WarehouseError(
+                "the disk of the catalog is full",
+                detail=said,
+                hint="Free some space and run it again; VACUUM removes files that nobody needs any more.",
+                sqlstate="53100",
+            ) from error
+        raise WarehouseError("the catalog is busy or out of reach", detail=said, hint="Try again.") from error
 
 
 def open_catalog(url: str) -> Catalog:

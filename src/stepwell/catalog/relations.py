@@ -151,7 +151,7 @@ def reserve_rows(tx: Transaction, id_: RelationId, count: int) -> int:
 
 
 def return_rows(tx: Transaction, id_: RelationId, unused: int, end: int) -> None:
-    """Give back the numbers [unused, end) of a reservation, if nobody has reserved after it."""
+    """Give back the numbers [unused, end), which no row has, if nobody has reserved after them."""
     tx.execute(
         sa.update(relations).where(relations.c.id == id_, relations.c.next_row_id == end).values(next_row_id=unused)
     )

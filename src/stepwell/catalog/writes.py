@@ -12,7 +12,6 @@ import sqlalchemy as sa
 
 from stepwell.catalog import control, files, loads
 from stepwell.catalog.connection import Transaction
-from stepwell.catalog.relations import return_rows
 from stepwell.catalog.schema import acknowledgements, barrier_requests, relations
 from stepwell.model.errors import ConflictError, UndefinedTableError
 from stepwell.model.failpoints import failpoint
@@ -32,8 +31,6 @@ def acknowledge(tx: Transaction, write: Write, now: int, *, wants_barrier: bool)
         files.add(tx, each.relation, each.files, from_epoch=at.open_epoch)
         for label in each.labels:
             loads.add(tx, label, each.relation, at.open_epoch, now)
-        if each.unused:
-            return_rows(tx, each.relation, *each.unused)
         tx.execute(
             sa.insert(acknowledgements).values(
                 position=position,

@@ -46,6 +46,7 @@ __all__ = [
     "clean_orphans",
     "copy_parquet",
     "find_java",
+    "give_back",
     "graph_nodes",
     "open_existing",
     "open_runtime",

@@ -51,8 +51,13 @@ def translated(composition: Composition | None = None) -> Iterator[None]:
         raise translate(error, composition) from error
     except Py4JJavaError as error:
         raise _from_java(error, composition) from error
-    except Py4JError as error:
-        raise StepwellError("the connection to Spark is lost", detail=str(error), sqlstate=LOST_SPARK) from error
+    except (Py4JError, ConnectionError) as error:
+        raise StepwellError(
+            "the connection to Spark is lost",
+            detail=str(error) or type(error).__name__,
+            hint="Run it again: a Spark of our own is started anew.",
+            sqlstate=LOST_SPARK,
+        ) from error
 
 
 def translate(error: PySparkException, composition: Composition | None = None) -> StepwellError:

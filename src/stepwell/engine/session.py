@@ -143,6 +143,10 @@ class Spark:
     def session(self) -> SparkSession:
         """Our own session. Spark is started here, at the first statement that needs it."""
         with self._lock:
+            if self._session is not None and not isinstance(self._origin, SparkSession) and _is_java_gone():
+                self._session, self._reads_files = None, False
+                self._maintenance.clear()
+                self._paces.clear()
             if self._session is None:
                 self._starting = True
                 try:
@@ -292,6 +296,8 @@ def _ours(base: SparkSession) -> SparkSession:
 def start_spark(master: str | None) -> SparkSession:
     """The process's Spark: the one that runs already, or a new one, local unless `master` says otherwise."""
     with _starting:
+        if _is_java_gone():
+            _forget_java()
         running = SparkSession.getActiveSession()
         if running is not None:
             if master not in (None, running.conf.get("spark.master", None)):
@@ -319,6 +325,20 @@ def start_spark(master: str | None) -> SparkSession:
                 del os.environ["JAVA_HOME"]
             else:
                 os.environ["JAVA_HOME"] = before
+
+
+def _is_java_gone() -> bool:
+    """Whether the Java that Spark ran in, started by this process, has ended."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    return process is not None and process.poll() is not None
+
+
+def _forget_java() -> None:
+    """Let PySpark start another Java: it remembers the one that is gone, and would go on calling it."""
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
 
 
 def driver_memory(total: int) -> str:

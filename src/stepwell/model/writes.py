@@ -53,8 +53,8 @@ class RelationWrite:
     files: tuple[NewFile, ...]
     touch: Touch = EVERYTHING
     read_at: Position | None = None
-    unused: tuple[int, int] | None = None
-    """The end of the row numbers reserved for it that it did not need, [unused, reserved)."""
+    numbers: tuple[int, int] | None = None
+    """The row numbers that it was given, [start, end), as far as they are in one piece."""
     labels: tuple[Label, ...] = ()
     """The loads that this is, by the names they go by."""
 
@@ -66,9 +66,16 @@ class RelationWrite:
             self.files + later.files,
             self.touch.union(later.touch),
             min(reads, default=None),
-            later.unused,
+            _together(self.numbers, later.numbers),
             self.labels + later.labels,
         )
+
+
+def _together(first: tuple[int, int] | None, second: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Both ranges where they meet, else the second."""
+    if first is None or second is None:
+        return first or second
+    return (first[0], second[1]) if first[1] == second[0] else second
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from pyarrow import fs
 from stepwell.model.errors import WarehouseError, mask
 from stepwell.model.files import Store
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 class Warehouse:
     """A place for data. Relations have folders `data/<id>/rows` and `data/<id>/changes` in it."""
@@ -37,9 +39,7 @@ class Warehouse:
         probe = f"{self.root}/.probe-{uuid.uuid4().hex}"  # others may be opening it too
         try:
             self._files.create_dir(self.root, recursive=True)
-            with self._files.open_output_stream(probe) as stream:
-                stream.write(b"stepwell")
-            self._files.delete_file(probe)
+            self._try_to_write(probe)
             for folder in made:
                 _fsync(os.path.dirname(folder))
         except OSError as error:
@@ -48,6 +48,16 @@ class Warehouse:
                 detail=error.strerror or str(error),
                 hint="Choose a folder that you own, or make this one writable.",
             ) from error
+
+    def _try_to_write(self, probe: str) -> None:
+        """Fail if nobody may write here. A full disk is no reason: VACUUM frees some of it, and has to be reached."""
+        try:
+            with self._files.open_output_stream(probe) as stream:
+                stream.write(b"stepwell")
+        except OSError as error:
+            if error.errno not in _FULL or not self.has(probe):
+                raise
+        self._files.delete_file(probe)
 
     def _require_delta_can_open(self) -> None:
         # However such a path is spelt, delta-rs writes a log below it in one folder and reads it from another.
@@ -148,7 +158,7 @@ def no_pattern(uri: str) -> str:
 
 def write_failed(path: str, error: OSError) -> WarehouseError:
     """The error for a file that could not be written."""
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    full = error.errno in _FULL
     return WarehouseError(
         "the disk is full" if full else f'cannot write "{path}"',
         detail=f'While writing "{path}": {error.strerror or error}. Nothing of the statement was applied.',

@@ -21,7 +21,14 @@ from stepwell.engine.maintain.event_time import is_timer_due, request_emission
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.settings import read_setting
 from stepwell.model.epochs import Epoch
-from stepwell.model.errors import CancelledError, ConflictError, FencedError, StepwellError, WarehouseError
+from stepwell.model.errors import (
+    CancelledError,
+    ConflictError,
+    DatabaseClosedError,
+    FencedError,
+    StepwellError,
+    WarehouseError,
+)
 from stepwell.model.views import RelationId
 
 LEASE = 10_000_000
@@ -81,6 +88,11 @@ class Leader:
         while not self._is_readable(epoch):
             if statement is not None and statement.is_cancelled:
                 raise stopped_waiting(epoch)
+            if self._runtime.stopping.is_set():  # nobody here would run the barrier any more
+                raise DatabaseClosedError(
+                    "the database was closed meanwhile",
+                    detail=f"The write is acknowledged and becomes readable with epoch {epoch}.",
+                )
             if self._term is None and not self._take_lease():
                 if not asked:
                     with self._runtime.catalog.write() as tx:

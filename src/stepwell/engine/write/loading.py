@@ -26,7 +26,7 @@ from stepwell.engine.failures import translated
 from stepwell.engine.read.snapshots import Snapshot
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.write.assignment import arrange, named_columns
-from stepwell.engine.write.staging import reserve_counted
+from stepwell.engine.write.staging import CountedRows
 from stepwell.engine.write.statements import target
 from stepwell.engine.write.upsert import stage_insert
 from stepwell.model.errors import (
@@ -117,7 +117,7 @@ class Loading:
             frame = self._placed(frame.selectExpr(*values, _PATH, "_metadata.row_index AS _sw_at"), group, counts)
             with _naming(first):
                 frames.append(arrange(relation, frame.select(*values, PLACE), filled, beside=[PLACE]))
-        numbers = reserve_counted(self._runtime, relation, sum(counts), PLACE)
+        numbers = CountedRows(sum(counts), PLACE)
         rows = functools.reduce(DataFrame.unionAll, frames)
         reads = max(self._bytes, sum(counts) * len(relation.columns) * 8)  # files may be packed many times over
         return stage_insert(self._runtime, snapshot, relation, rows, reads=reads, numbers=numbers)

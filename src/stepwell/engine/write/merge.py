@@ -13,7 +13,7 @@ from stepwell.engine.read.queries import Binding
 from stepwell.engine.read.snapshots import Snapshot
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.write.assignment import assigned, named_columns
-from stepwell.engine.write.staging import reserve, signed, stage
+from stepwell.engine.write.staging import row_numbers, signed, stage
 from stepwell.engine.write.upsert import NEW, last_of_each_key, upsert_delta
 from stepwell.model.errors import SqlSyntaxError, StepwellError, UnsupportedError
 from stepwell.model.files import DIFF, ROW_ID, ROW_VERSION
@@ -34,7 +34,7 @@ def stage_merge(runtime: Runtime, snapshot: Snapshot, relation: Relation, statem
     with Binding(runtime, snapshot) as binding:
         pairs, values, reads, existing = _pairs(binding, snapshot, relation, statement)
     pairs = _once(pairs, statement)
-    numbers = reserve(runtime, relation, reads=reads)
+    numbers = row_numbers(reads)
     delta = _delta_of_target(relation, numbers.added_to(pairs, NEW), statement, values)
     inserts = [index for index, clause in enumerate(statement.clauses) if isinstance(clause.action, MergeInsert)]
     if inserts:
@@ -42,7 +42,7 @@ def stage_merge(runtime: Runtime, snapshot: Snapshot, relation: Relation, statem
             *(_by_action(values, inserts, each.name, _null(each)).alias(each.name) for each in relation.columns)
         )
         # Numbers of their own: Spark computes the two halves apart, and would not count both in the same order.
-        numbers = reserve(runtime, relation, reads=reads)
+        numbers = row_numbers(reads, series=1)
         delta = delta.unionByName(_delta_of_inserts(relation, numbers.added_to(chosen, NEW), existing))
     if relation.key:
         delta = _one_row_a_key(relation, delta)

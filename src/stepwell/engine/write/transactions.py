@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from stepwell.catalog import control, relations, writes
+from stepwell.catalog import writes
 from stepwell.engine.read.snapshots import Snapshot
 from stepwell.engine.read.stopped import failed_in
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.settings import read_setting
-from stepwell.engine.write.staging import discard, require_files
+from stepwell.engine.write.staging import discard, give_back, require_files
 from stepwell.engine.write.statements import Staging
 from stepwell.model.epochs import Epoch
 from stepwell.model.errors import (
@@ -84,9 +84,11 @@ class Writer:
 
     def abandon(self) -> None:
         """Forget the transaction, if one is open."""
-        for part in (self._staged or {}).values():
+        parts, self._staged = (self._staged or {}).values(), None
+        for part in parts:
             discard(self._runtime, part)
-        self._staged = None
+            if part.numbers is not None:
+                give_back(self._runtime, part.relation, *part.numbers)
 
     def require_none_open(self) -> None:
         """Definitions are not part of a transaction."""
@@ -122,7 +124,6 @@ class Writer:
         """Let what was staged count, all of it or nothing; say how many rows `shown` has."""
         write = Write(tuple(part for part in parts if part.files or part.labels))
         if write.is_empty:
-            self._return_rows(parts)
             return _written(shown, None)
         try:
             self._runtime.require_wanted()
@@ -152,14 +153,6 @@ class Writer:
     def _discard(self, parts: tuple[RelationWrite, ...]) -> None:
         for part in parts:
             discard(self._runtime, part)
-
-    def _return_rows(self, parts: tuple[RelationWrite, ...]) -> None:
-        """Give back the row numbers that a write without rows had reserved."""
-        with self._runtime.catalog.write() as tx:
-            control.lock(tx)
-            for part in parts:
-                if part.unused:
-                    relations.return_rows(tx, part.relation, *part.unused)
 
 
 def _written(write: RelationWrite, epoch: int | None) -> Rows:

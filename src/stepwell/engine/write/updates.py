@@ -10,7 +10,7 @@ from stepwell.engine.read.queries import Binding
 from stepwell.engine.read.snapshots import Snapshot
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.write.assignment import assigned, named_columns
-from stepwell.engine.write.staging import reserve, signed, stage
+from stepwell.engine.write.staging import row_numbers, signed, stage
 from stepwell.engine.write.upsert import NEW
 from stepwell.model.errors import StepwellError, UnsupportedError
 from stepwell.model.files import DIFF, ROW_ID, ROW_VERSION
@@ -46,7 +46,7 @@ def stage_update(runtime: Runtime, snapshot: Snapshot, relation: Relation, state
             text.add(" WHERE (").add_slice(statement.condition, binding.replacements).add(")")
         found = binding.run(text)
         reads = binding.bytes + content.bytes
-    numbers = reserve(runtime, relation, reads=reads)
+    numbers = row_numbers(reads)
     new = {name: F.col(quote(name)) for name in names}
     for index, (column, each) in enumerate(zip(columns, statement.assignments, strict=True)):
         field = found.schema[f"_sw_set_{index}"]
@@ -82,7 +82,6 @@ def stage_delete(
             text.add(" WHERE (").add_slice(condition, binding.replacements).add(")")
         found = binding.run(text)
         reads = binding.bytes + content.bytes
-    numbers = reserve(runtime, relation, reads=reads)
     delta = found.withColumn(DIFF, F.lit(-1).cast("bigint"))
     with translated(text):
-        return stage(runtime, relation, delta, numbers, reads=reads, read_at=snapshot.position)
+        return stage(runtime, relation, delta, None, reads=reads, read_at=snapshot.position)

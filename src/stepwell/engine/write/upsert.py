@@ -9,7 +9,7 @@ from stepwell.engine.read.canonical import differs
 from stepwell.engine.read.snapshots import Snapshot
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.write.results import collect_small
-from stepwell.engine.write.staging import CountedRows, reserve, signed, stage
+from stepwell.engine.write.staging import CountedRows, row_numbers, signed, stage
 from stepwell.model.files import DIFF, ROW_ID, ROW_VERSION
 from stepwell.model.relations import Relation
 from stepwell.model.types import INTEGERS, STRING, literal, quote
@@ -31,7 +31,7 @@ def stage_insert(
     numbers: CountedRows | None = None,
 ) -> RelationWrite:
     """Put `rows`, which have the table's columns, into the table; `numbers` if they know their places."""
-    numbering = numbers or reserve(runtime, relation, reads=reads)
+    numbering = numbers or row_numbers(reads)
     if not relation.key:
         plain = numbering.added_to(rows, ROW_ID)
         return stage(runtime, relation, plain, numbering, reads=reads, read_at=None)
