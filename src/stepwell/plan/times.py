@@ -313,7 +313,7 @@ def interval_of(expression: Expression) -> int | None:
         return interval_of(expression.arguments[0])
     if not isinstance(expression, Literal):
         return None
-    found = re.fullmatch(r"INTERVAL '(-?)([^']*)'( [A-Z ]+)?", expression.text)
+    found = re.fullmatch(r"(?:INTERVAL )?'(-?)([^']*)'( [A-Z ]+)?", expression.text)
     if not found:
         return None
     sign, value, unit = (-1 if found[1] else 1), found[2], (found[3] or "").strip()

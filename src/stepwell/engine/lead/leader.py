@@ -26,6 +26,7 @@ from stepwell.model.errors import (
     ConflictError,
     DatabaseClosedError,
     FencedError,
+    InternalError,
     StepwellError,
     WarehouseError,
 )
@@ -115,6 +116,8 @@ class Leader:
                 )
                 failure = self._last_failure()
             if failure is not None and not isinstance(failure, FencedError) and not self._is_readable(epoch):
+                if isinstance(failure, InternalError):
+                    raise failure
                 raise WarehouseError(
                     f"epoch {epoch} cannot be made readable yet",
                     detail=f"What was written is acknowledged and safe. {_first_line(failure)}",
