@@ -113,7 +113,7 @@ def test_spark_and_the_oracle_agree_on_what_a_tree_means(session: SparkSession, 
             found = Counter(tuple(map(exact, row)) for row in asked(session, tree))
             assert found == bag(tree, database.step), f"seed {seed}\n{print_tree(tree)}\n{database.step}"
             played.add(tree, 1)
-    record_property("trees on which Spark and the oracle agree", played)
+    record_property("trees on which Spark and the oracle agree", str(played))
 
 
 def test_spark_and_the_oracle_agree_on_what_a_change_does(session: SparkSession, record_property: Record) -> None:
@@ -136,7 +136,7 @@ def test_spark_and_the_oracle_agree_on_what_a_change_does(session: SparkSession,
             rows = asked(session, now.tree)
             assert len({row[place] for row in rows}) == len(rows), f"seed {seed}: an identity is there twice\n{tree}"
             played.add(tree, 1)
-    record_property("changes on which Spark and the oracle agree", played)
+    record_property("changes on which Spark and the oracle agree", str(played))
 
 
 def counted(
