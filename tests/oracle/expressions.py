@@ -51,6 +51,23 @@ def literal(constant: Literal) -> Value:
             raise NotImplementedError(constant.type)
 
 
+def written(value: Value, type_: str) -> str:
+    """A value in the words of SQL."""
+    match value:
+        case None:
+            return f"CAST(NULL AS {type_})"
+        case bool():
+            return str(value).lower()
+        case float():
+            return f"CAST('{value}' AS DOUBLE)"
+        case str():
+            return f"'{value}'"
+        case tuple():
+            return f"CAST(array({', '.join(written(each, 'INT') for each in value)}) AS {type_})"
+        case _:
+            return str(value)
+
+
 def applied(call: Call, values: Sequence[Value]) -> Value:
     """An operator or a function of values that are known."""
     match call.function, list(values):

@@ -15,9 +15,9 @@ from oracle.queries import Queries
 from oracle.trees import Trees
 from oracle.upkeep import change_of, followed
 from oracle.values import Stored, exact, key
-from stepwell.algebra.expressions import Column
+from stepwell.algebra.expressions import Column, Subquery, walk
 from stepwell.algebra.lowering import lowered
-from stepwell.algebra.nodes import Fresh, Join, JoinKind, Moment, Node, Scan, nodes_of, rebuilt
+from stepwell.algebra.nodes import Fresh, Join, JoinKind, Moment, Node, Scan, expressions_of, nodes_of, rebuilt
 from stepwell.algebra.pruning import pruned
 from stepwell.algebra.reading import Query
 from stepwell.plan.blocks import ViewPlan
@@ -64,6 +64,8 @@ def kinds_of(tree: Node) -> Iterator[str]:
                 yield f"{kind} join"
             case _:
                 yield type(node).__name__
+        if any(isinstance(part, Subquery) for each in expressions_of(node) for part in walk(each)):
+            yield "a subquery"
         relation = getattr(node, "relation", None)
         if relation is not None and relation in seen:
             yield "a relation twice"

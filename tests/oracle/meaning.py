@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from oracle.aggregates import of_group, plain
-from oracle.expressions import PLACE, applied, holds, literal, value_of
+from oracle.expressions import PLACE, applied, holds, literal, value_of, written
 from oracle.values import Row, Stored, Struct, Value, as_key, key
 from oracle.windows import in_order, windowed
-from stepwell.algebra.expressions import Call, Column, Expression, WindowCall
+from stepwell.algebra.expressions import FALSE, TRUE, Call, Column, Expression, Literal, Subquery, WindowCall, transform
 from stepwell.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -40,8 +41,8 @@ def meaning(node: Node, leaves: Leaves) -> list[Row]:
 
 
 def _rows(node: Node, leaves: Leaves) -> list[Row]:
-    match node:
-        case Scan():
+    match _answered(node, leaves):
+        case Scan() as node:
             return [_stored(node, each) for each in leaves[node.cut or (node.relation, node.moment)]]
         case Values(columns, rows):
             return [{c.id: literal(cell) for c, cell in zip(columns, row, strict=True)} for row in rows]
@@ -49,7 +50,7 @@ def _rows(node: Node, leaves: Leaves) -> list[Row]:
             return [_items(items, row) for row in _placed(child, leaves)]
         case Filter(condition, child):
             return [row for row in _placed(child, leaves) if holds(condition, row)]
-        case Join():
+        case Join() as node:
             return _joined(node, meaning(node.left, leaves), meaning(node.right, leaves))
         case Aggregate(keys, items, child):
             return [_group(keys, items, rows) for rows in _groups(keys, meaning(child, leaves))]
@@ -67,7 +68,7 @@ def _rows(node: Node, leaves: Leaves) -> list[Row]:
             ]
         case Union(columns, children):
             return [row for child in children for row in _as(columns, child, leaves)]
-        case SetOperation():
+        case SetOperation() as node:
             return _set_operation(node, _as(node.columns, node.left, leaves), _as(node.columns, node.right, leaves))
         case Distinct(child):
             return [_keyed(rows[0]) for rows in _groups(child.output, meaning(child, leaves))]
@@ -80,6 +81,30 @@ def _rows(node: Node, leaves: Leaves) -> list[Row]:
             made = [_windows(item.expression, seen) for item in items]
             numbers = [item.column.id for item in items]
             return [{**row, **dict(zip(numbers, cells, strict=True))} for row, *cells in zip(seen, *made, strict=True)]
+
+
+def _answered(node: Node, leaves: Leaves) -> Node:
+    """The node with every subquery in its expressions replaced by its value, which is the same for all rows."""
+
+    def answer(each: Expression) -> Expression | None:
+        if not isinstance(each, Subquery):
+            return None
+        rows = meaning(each.plan, leaves)
+        if each.kind == "exists":
+            return TRUE if rows else FALSE
+        assert len(rows) <= 1, "more than one row as a value"
+        (value,) = rows[0].values() if rows else (None,)
+        return Literal(written(value, each.type), each.type)
+
+    match node:
+        case Project(items):
+            return replace(node, items=tuple(Item(item.column, transform(item.expression, answer)) for item in items))
+        case Filter(condition):
+            return replace(node, condition=transform(condition, answer))
+        case Join(condition=condition) if condition is not None:
+            return replace(node, condition=transform(condition, answer))
+        case _:
+            return node
 
 
 def _stored(scan: Scan, stored: Stored) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
-from oracle.trees import LITERALS, OF_ROWS, Trees
+from oracle.trees import LITERALS, OF_ROWS, Columns, Trees
 from stepwell.algebra.expressions import (
     AggregateCall,
     Call,
@@ -14,6 +14,7 @@ from stepwell.algebra.expressions import (
     Frame,
     Literal,
     Order,
+    Subquery,
     WindowCall,
     null,
 )
@@ -65,6 +66,48 @@ class Queries(Trees):
     def _sees_order(self, node: Node) -> bool:
         """Whether ties may count here: they go by the identity of rows, which a sort below does not change."""
         return self._ties and not any(isinstance(each, Sort) for each in nodes_of(node))
+
+    # -- subqueries ---------------------------------------------------------------------------------------------------
+
+    def meeting(self, left: Columns, right: Columns) -> Expression:
+        found = super().meeting(left, right)
+        if not self._ties or not self.chance(0.05):  # Spark does not wait for one that it makes a key of a join
+            return found
+        return self._with_subquery(found, (*left, *right))
+
+    def filter(self, node: Node) -> Node:
+        found = super().filter(node)
+        if not isinstance(found, Filter) or not self.chance(0.2):
+            return found
+        return Filter(self._with_subquery(found.condition, node.output), node)
+
+    def project(self, node: Node) -> Node:
+        found = super().project(node)
+        if not isinstance(found, Project) or not self.chance(0.1):
+            return found
+        subquery = self.subquery()
+        return Project((*found.items, Item(self.column(subquery.type), subquery)), node)
+
+    def _with_subquery(self, condition: Expression, scope: Columns) -> Expression:
+        """A condition with a query in it, of which there may be two, or one twice."""
+        subquery = self.subquery()
+        compare = self.random.choice(["EqualTo", "LessThan", "GreaterThanOrEqual", "EqualNullSafe"])
+        asked: Expression = subquery
+        if subquery.kind == "scalar":
+            asked = Call(compare, (self.expression("INT", scope, 1), subquery), "BOOLEAN")
+        both = self.random.choice(["And", "Or"])
+        return Call(both, self.random.choice([(asked, condition), (condition, asked)]), "BOOLEAN")
+
+    def subquery(self) -> Subquery:
+        """A query as a value: of one row, of one at most, or whether there is any."""
+        rows = Trees.filter(self, self.scan()) if self.chance(0.5) else self.scan()
+        if self.chance(0.4):
+            return Subquery("exists", rows, "BOOLEAN", nullable=False)
+        call = AggregateCall(self.random.choice(["Min", "Max"]), (self.expression("INT", rows.output, 1),), "INT")
+        groups: Node = Aggregate((), (Item(self.column("INT"), call),), rows)
+        if self.chance(0.3):
+            groups = Filter(Call("GreaterThan", (groups.output[0], Literal("1", "INT")), "BOOLEAN"), groups)
+        return Subquery("scalar", Project(passed(groups.output), groups), "INT", most=1)
 
     # -- nodes --------------------------------------------------------------------------------------------------------
 
