@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from oracle.expressions import applied, holds, value_of
 from oracle.values import Row, Value, key
-from stepwell.algebra.expressions import AggregateCall, Call, Column, Expression, Literal, transform
+from stepwell.algebra.expressions import AggregateCall, Attribute, Call, Expression, Literal, transform
 
 
 def aggregated(call: AggregateCall, rows: Sequence[Row]) -> Value:
@@ -80,4 +80,4 @@ def of_group(expression: Expression, keys: dict[Expression, Value], rows: Sequen
 
 def plain(expression: Expression) -> Expression:
     """The expression without what it says of NULLs, which an outer join below changes."""
-    return transform(expression, lambda each: Column(each.id, each.type) if isinstance(each, Column) else None)
+    return transform(expression, lambda each: Attribute(each.id, each.type) if isinstance(each, Attribute) else None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stepwell.algebra.expressions import Column, Expression, Name, transform
+from stepwell.algebra.expressions import Attribute, Expression, Named, transform
 from stepwell.algebra.nodes import Aggregate, Filter, Fresh, Item, Moment, Node, Project, Scan, passed, rebuilt
 from stepwell.plan.blocks import LEAF, Block, GroupBlock, RowBlock, WindowBlock
 from stepwell.rules.identity import at
@@ -35,7 +35,7 @@ def _windows(block: WindowBlock) -> Project:
 
 def _over(top: Node, rows: RowBlock) -> Node:
     """What stands above the rows of a block, with these in the place of their leaf."""
-    columns: dict[str, Column] = dict(zip(rows.names, rows.columns, strict=True))
+    columns: dict[str, Attribute] = dict(zip(rows.names, rows.columns, strict=True))
 
     def over(node: Node) -> Node:
         if not isinstance(node, Scan) or node.relation != LEAF:
@@ -46,7 +46,7 @@ def _over(top: Node, rows: RowBlock) -> Node:
     return rebuilt(top, over)
 
 
-Top = tuple[Node, tuple[Column, ...], tuple[Column, ...]]
+Top = tuple[Node, tuple[Attribute, ...], tuple[Attribute, ...]]
 """What a block makes of its rows: a tree over their leaf, its outputs in order, and what identifies its rows."""
 
 
@@ -58,7 +58,7 @@ def groups_over(block: GroupBlock) -> Top:
     named: dict[str, Expression] = dict(zip(leaf.names, leaf.columns, strict=True))
 
     def by_name(each: Expression) -> Expression | None:
-        return named[each.name] if isinstance(each, Name) else None
+        return named[each.name] if isinstance(each, Named) else None
 
     keys = [Item(fresh.like(each), each) for each in leaf.columns[: block.keys]]
     results = [Item(fresh.column(each.result_type), transform(each.call, by_name)) for each in block.results]

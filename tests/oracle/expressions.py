@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from oracle.values import Id, Row, Struct, Value, compared, key
-from stepwell.algebra.expressions import ROW, Call, Column, Expression, Literal
+from stepwell.algebra.expressions import ROW, Attribute, Call, Expression, Literal
 
 PLACE = -1
 """Where a row keeps its place among the rows of its node, which is its identity if no rule has given it another."""
@@ -15,7 +15,7 @@ PLACE = -1
 def value_of(expression: Expression, row: Row) -> Value:
     """The value of an expression that has no aggregates and no windows."""
     match expression:
-        case Column():
+        case Attribute():
             return row[expression.id]
         case Literal():
             return literal(expression)

@@ -15,15 +15,15 @@ from oracle.queries import Queries
 from oracle.trees import Trees
 from oracle.upkeep import change_of, followed
 from oracle.values import Stored, exact, key
-from stepwell.algebra.expressions import Column, Subquery, walk
+from stepwell.algebra.expressions import Attribute, Subquery, walk
 from stepwell.algebra.lowering import lowered
 from stepwell.algebra.nodes import Fresh, Join, JoinKind, Moment, Node, Scan, expressions_of, nodes_of, rebuilt
 from stepwell.algebra.pruning import pruned
-from stepwell.algebra.reading import Query
+from stepwell.algebra.reading import QueryTree
 from stepwell.plan.blocks import ViewPlan
 from stepwell.plan.cuts import Change, Cuts, Look, Sizes
 from stepwell.plan.decomposition import decomposed
-from stepwell.rules import delta, identity
+from stepwell.rules import deltas, identity
 
 Fact = tuple[Any, ...]
 """A row as it is compared: its identity, then its values."""
@@ -72,7 +72,7 @@ def kinds_of(tree: Node) -> Iterator[str]:
         seen |= {relation} if relation is not None else set()
 
 
-def facts(found: identity.Identified, columns: Iterable[Column], leaves: Leaves) -> list[tuple[Fact, int]]:
+def facts(found: identity.Identified, columns: Iterable[Attribute], leaves: Leaves) -> list[tuple[Fact, int]]:
     """The rows of a tree with identities, as they are compared, and their signs."""
     columns = list(columns)
     rows = []
@@ -104,7 +104,7 @@ def follows(tree: Node, step: Step) -> None:
         )
         demand(plain == Counter(fact[1:] for fact, _ in rows), f"identities change the rows {moment.name}")
         moments[moment] = rows
-    found = delta.Deltas(step.changed, fresh).of(tree)
+    found = deltas.Deltas(step.changed, fresh).of(tree)
     change = facts(found, tree.output, step.leaves) if found is not None else []
     demand(found is None or found.sign is not None, "a change without signs")
     after = added_up([*moments[Moment.BEFORE], *change])
@@ -122,9 +122,9 @@ def says_the_truth(tree: Node, step: Step, change: list[tuple[Fact, int]]) -> No
     """`only_adds` and `is_netted` hold where they say so."""
     if not step.only_inserts:
         return
-    if delta.only_adds(tree, step.changed):
+    if deltas.only_adds(tree, step.changed):
         demand(all(sign == 1 for _, sign in change), "a change that only adds takes away")
-    if delta.is_netted(tree, step.changed):
+    if deltas.is_netted(tree, step.changed):
         demand(len({fact for fact, _ in change}) == len(change), "a change that is netted has a row twice")
 
 
@@ -151,12 +151,12 @@ def with_looks(leaves: Leaves, looks: Iterable[Look]) -> Leaves:
 
 def cut_follows(tree: Node, step: Step) -> None:
     """A change that reads only what it looks up is the change that reads everything."""
-    whole = delta.Deltas(step.changed, Fresh(tree)).of(tree)
+    whole = deltas.Deltas(step.changed, Fresh(tree)).of(tree)
     if whole is None:
         return
     fresh = Fresh(tree)
     cuts = cuts_of(step, fresh)
-    cut = delta.Deltas(step.changed, fresh, cuts).of(tree)
+    cut = deltas.Deltas(step.changed, fresh, cuts).of(tree)
     assert cut is not None
     found = facts(cut, tree.output, with_looks(step.leaves, cuts.looks))
     demand(added_up(found) == added_up(facts(whole, tree.output, step.leaves)), "a change that is cut is another")
@@ -165,7 +165,7 @@ def cut_follows(tree: Node, step: Step) -> None:
 def cut_finds(tree: Node, step: Step) -> None:
     """All rows that have certain keys are found where only what has these keys is read."""
     columns = [each for each in tree.output if each.type in ("INT", "STRING", "BOOLEAN")][:2]
-    change = delta.Deltas(step.changed, Fresh(tree)).of(tree)
+    change = deltas.Deltas(step.changed, Fresh(tree)).of(tree)
     if change is None or not columns:
         return
     touched = {tuple(key(row[each.id]) for each in columns): row for row in meaning(change.tree, step.leaves)}
@@ -196,7 +196,7 @@ LOWERED = ("Scan", "Values", "Project", "Filter", "Join", "Aggregate", "Unnest",
 
 def stays_itself(tree: Node, step: Step) -> None:
     """A tree that is lowered means the same, in fewer kinds of nodes."""
-    found = lowered(Query(tree, tree.output)).tree
+    found = lowered(QueryTree(tree, tree.output)).tree
     kinds = {type(node).__name__ for node in nodes_of(found)}
     demand(kinds <= set(LOWERED), f"not lowered: {kinds}")
     demand(not any(isinstance(node, Join) and node.kind == JoinKind.RIGHT for node in nodes_of(found)), "a right join")
@@ -204,7 +204,7 @@ def stays_itself(tree: Node, step: Step) -> None:
     demand(bag(tree, step) == bag(found, step, tree.output), "the lowered tree means something else")
 
 
-def bag(tree: Node, step: Step, columns: Iterable[Column] | None = None) -> Counter[Fact]:
+def bag(tree: Node, step: Step, columns: Iterable[Attribute] | None = None) -> Counter[Fact]:
     """How often a tree has each row."""
     shown = list(tree.output if columns is None else columns)
     return Counter(tuple(exact(row[each.id]) for each in shown) for row in meaning(tree, step.leaves))
@@ -212,7 +212,7 @@ def bag(tree: Node, step: Step, columns: Iterable[Column] | None = None) -> Coun
 
 def loses_nothing(tree: Node, step: Step) -> None:
     """A tree without the columns that nobody wants has the same rows in those that somebody does."""
-    found = lowered(Query(tree, tree.output)).tree
+    found = lowered(QueryTree(tree, tree.output)).tree
     wanted = tree.output[::2]
     short = pruned(found, {each.id for each in wanted})
     demand(bag(found, step, wanted) == bag(short, step, wanted), "a pruned tree has other rows")
@@ -220,7 +220,7 @@ def loses_nothing(tree: Node, step: Step) -> None:
 
 def plan_of(tree: Node) -> ViewPlan:
     """The blocks of a query."""
-    query = lowered(Query(tree, tree.output))
+    query = lowered(QueryTree(tree, tree.output))
     query = replace(query, tree=pruned(query.tree, {each.id for each in query.outputs}))
     return decomposed(query, tuple(f"o{index}" for index in range(len(tree.output))), {})
 

@@ -9,7 +9,17 @@ from oracle.aggregates import of_group, plain
 from oracle.expressions import PLACE, applied, holds, literal, value_of, written
 from oracle.values import Row, Stored, Struct, Value, as_key, key
 from oracle.windows import in_order, windowed
-from stepwell.algebra.expressions import FALSE, TRUE, Call, Column, Expression, Literal, Subquery, WindowCall, transform
+from stepwell.algebra.expressions import (
+    FALSE,
+    TRUE,
+    Attribute,
+    Call,
+    Expression,
+    Literal,
+    Subquery,
+    WindowCall,
+    transform,
+)
 from stepwell.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -125,7 +135,7 @@ def _items(items: tuple[Item, ...], row: Row) -> Row:
     return {item.column.id: value_of(item.expression, row) for item in items}
 
 
-def _as(columns: tuple[Column, ...], child: Node, leaves: Leaves) -> list[Row]:
+def _as(columns: tuple[Attribute, ...], child: Node, leaves: Leaves) -> list[Row]:
     """The rows of a child whose columns count by position."""
     pairs = list(zip(columns, child.output, strict=True))
     return [{ours.id: row[own.id] for ours, own in pairs} for row in meaning(child, leaves)]
@@ -200,7 +210,7 @@ def _elements(array: Value, outer: bool) -> list[tuple[int | None, Value]]:
     return list(enumerate(array or ())) or ([(None, None)] if outer else [])
 
 
-def _generated(generator: Call, array: Value, outer: bool, columns: tuple[Column, ...]) -> list[Row]:
+def _generated(generator: Call, array: Value, outer: bool, columns: tuple[Attribute, ...]) -> list[Row]:
     found: list[Row] = []
     for place, element in _elements(array, outer):
         match generator.function:

@@ -8,8 +8,8 @@ from random import Random
 from oracle.trees import LITERALS, OF_ROWS, Columns, Trees
 from stepwell.algebra.expressions import (
     AggregateCall,
+    Attribute,
     Call,
-    Column,
     Expression,
     Frame,
     Literal,
@@ -132,7 +132,7 @@ class Queries(Trees):
         generator = Call(function, (array,), "ARRAY<INT>", False, (("name", function.lower()),))
         return Generate(generator, outer, tuple(map(self.column, types)), node)
 
-    def _struct(self, scope: tuple[Column, ...]) -> Call:
+    def _struct(self, scope: tuple[Attribute, ...]) -> Call:
         parts = (Literal("'one'", "STRING"), self.expression("INT", scope, 1))
         others = (Literal("'two'", "STRING"), self.expression("STRING", scope, 1))
         return Call("CreateNamedStruct", (*parts, *others), "STRUCT<one: INT, two: STRING>", False)
@@ -157,7 +157,7 @@ class Queries(Trees):
             self.random.randint(1, 4), self.random.choice([0, 0, 1]), Sort(order, Project(passed(columns), node))
         )
 
-    def order(self, scope: tuple[Column, ...], most: int = 2) -> tuple[Order, ...]:
+    def order(self, scope: tuple[Attribute, ...], most: int = 2) -> tuple[Order, ...]:
         return tuple(
             Order(self.expression(self.random.choice(SORTED), scope, 1), self.chance(0.5), self.chance(0.5))
             for _ in range(self.random.randint(1, most))
@@ -174,12 +174,12 @@ class Queries(Trees):
         found: Node = Aggregate(keys, tuple(items), node)
         return Filter(self.condition(found.output), found) if self.chance(0.3) else found
 
-    def keys(self, scope: tuple[Column, ...]) -> tuple[Expression, ...]:
+    def keys(self, scope: tuple[Attribute, ...]) -> tuple[Expression, ...]:
         types = self.random.choices(sorted(LITERALS), k=self.random.choice([0, 1, 1, 2]))
         found = [self.expression(type_, scope, self.random.choice([0, 1])) for type_ in types]
         return tuple(dict.fromkeys(each for each in found if not isinstance(each, Literal)))
 
-    def aggregate_call(self, scope: tuple[Column, ...], *, ordered: bool) -> AggregateCall:
+    def aggregate_call(self, scope: tuple[Attribute, ...], *, ordered: bool) -> AggregateCall:
         """An aggregate, some with FILTER and DISTINCT."""
         function = self.random.choice((*UNORDERED, *UNORDERED, *ORDERED) if ordered else UNORDERED)
         condition = self.condition(scope, 1) if self.chance(0.3) else None
@@ -208,7 +208,7 @@ class Queries(Trees):
             self.random.shuffle(calls)
         return Window(tuple(Item(self.column(call.type), call) for call in calls), node)
 
-    def window_call(self, scope: tuple[Column, ...], partition: tuple[Expression, ...], *, ties: bool) -> WindowCall:
+    def window_call(self, scope: tuple[Attribute, ...], partition: tuple[Expression, ...], *, ties: bool) -> WindowCall:
         order = self.order(scope)
         of_rows = ("RowNumber", "Lag", "Lead") if ties else ()
         name = self.random.choice([*IN_PEERS, *of_rows, "aggregate", "aggregate"])
@@ -223,7 +223,7 @@ class Queries(Trees):
                 return self.windowed_aggregate(scope, partition, order, ties=ties)
 
     def windowed_aggregate(
-        self, scope: tuple[Column, ...], partition: tuple[Expression, ...], order: tuple[Order, ...], *, ties: bool
+        self, scope: tuple[Attribute, ...], partition: tuple[Expression, ...], order: tuple[Order, ...], *, ties: bool
     ) -> WindowCall:
         function = self.random.choice(
             ["Sum", "Count", "Min", "Max", *(("First", "First", "Last", "CollectList") if ties else ())]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from random import Random
 
 from oracle.histories import TYPES
-from stepwell.algebra.expressions import TRUE, Call, Column, Expression, Literal, null
+from stepwell.algebra.expressions import TRUE, Attribute, Call, Expression, Literal, null
 from stepwell.algebra.nodes import (
     Filter,
     Item,
@@ -21,7 +21,7 @@ from stepwell.algebra.nodes import (
     passed,
 )
 
-Columns = tuple[Column, ...]
+Columns = tuple[Attribute, ...]
 
 OF_ROWS = (
     JoinKind.INNER, JoinKind.INNER, JoinKind.CROSS, JoinKind.LEFT, JoinKind.FULL, JoinKind.SEMI, JoinKind.ANTI,
@@ -46,9 +46,9 @@ class Trees:
         self._joins = joins
         self._last = 0
 
-    def column(self, type_: str, *, nullable: bool = True) -> Column:
+    def column(self, type_: str, *, nullable: bool = True) -> Attribute:
         self._last += 1
-        return Column(self._last, type_, nullable)
+        return Attribute(self._last, type_, nullable)
 
     def chance(self, part: float) -> bool:
         return self.random.random() < part

@@ -14,7 +14,7 @@ from oracle.meaning import Leaves, meaning
 from oracle.values import Id, Stored, Value, exact, key
 from stepwell.algebra.nodes import Fresh, Moment
 from stepwell.plan.blocks import LEAF, Block, GroupBlock, RowBlock, WindowBlock, rows_of
-from stepwell.rules.delta import Deltas
+from stepwell.rules.deltas import Deltas
 from stepwell.rules.identity import Identified, at
 
 Kept = dict[tuple[object, ...], Stored]

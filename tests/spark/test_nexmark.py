@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import stepwell
 from stepwell.algebra.nodes import Moment
 from stepwell.bench.nexmark import EMPTY, QUERIES, SIDE_INPUT, TABLES, Batch, Tables, after, stream
-from stepwell.rules import delta
+from stepwell.rules import deltas
 from views import answer, contents, rounded
 
 SIZES = [(250, 0), (200, 10), (200, 10)]
@@ -154,8 +154,8 @@ def test_what_is_wrong_is_seen(db: stepwell.Database, monkeypatch: pytest.Monkey
     apply(db, second)
     assert wrong(db, expected) == {}
 
-    right = delta.Deltas._at
-    monkeypatch.setattr(delta.Deltas, "_at", lambda self, node, moment: right(self, node, Moment.AFTER))
+    right = deltas.Deltas._at
+    monkeypatch.setattr(deltas.Deltas, "_at", lambda self, node, moment: right(self, node, Moment.AFTER))
     try:
         apply(db, third)
     except stepwell.InternalError:

@@ -17,11 +17,11 @@ from oracle.histories import TYPES, Step, random_history, random_schemas
 from oracle.laws import Fact, Played, at, bag, random_rows
 from oracle.queries import Queries
 from oracle.values import Stored, Struct, Value, exact
-from stepwell.algebra.expressions import AggregateCall, Call, Column, Expression, Literal, transform
+from stepwell.algebra.expressions import AggregateCall, Attribute, Call, Expression, Literal, transform
 from stepwell.algebra.nodes import Aggregate, Fresh, Moment, Node, rebuilt
 from stepwell.algebra.printing import name_of, print_tree, scan_name
 from stepwell.engine.session import Pace, Spark
-from stepwell.rules import delta, identity
+from stepwell.rules import deltas, identity
 
 DATABASES, QUERIES, CHANGES = 5, 150, 40
 Record = Callable[[str, object], None]
@@ -123,7 +123,7 @@ def test_spark_and_the_oracle_agree_on_what_a_change_does(session: SparkSession,
         step = database.step
         for _ in range(CHANGES // DATABASES):
             tree = random_rows(database.random, database.schemas)
-            change = delta.Deltas(step.changed, Fresh(tree)).of(tree)
+            change = deltas.Deltas(step.changed, Fresh(tree)).of(tree)
             if change is None:
                 continue
             assert change.sign is not None
@@ -140,7 +140,7 @@ def test_spark_and_the_oracle_agree_on_what_a_change_does(session: SparkSession,
 
 
 def counted(
-    rows: list[tuple[Value, ...]], columns: tuple[Column, ...], shown: tuple[Column, ...], sign: Column
+    rows: list[tuple[Value, ...]], columns: tuple[Attribute, ...], shown: tuple[Attribute, ...], sign: Attribute
 ) -> dict[Fact, int]:
     """How often each row came, less how often it went."""
     places = {column.id: place for place, column in enumerate(columns)}

@@ -17,7 +17,7 @@ from stepwell.algebra import expressions
 from stepwell.algebra.nodes import Moment, relations_of
 from stepwell.engine.maintain.maintenance import Refresher
 from stepwell.plan import groups, render
-from stepwell.rules import delta, identity
+from stepwell.rules import deltas, identity
 from views import answer, wrong_views
 
 QUERIES = {
@@ -106,23 +106,23 @@ def _places_lost(patch: Patch) -> None:
 
 
 def _after_for_before(patch: Patch) -> None:
-    right = delta.Deltas._at
-    patch.setattr(delta.Deltas, "_at", lambda self, node, moment: right(self, node, Moment.AFTER))
+    right = deltas.Deltas._at
+    patch.setattr(deltas.Deltas, "_at", lambda self, node, moment: right(self, node, Moment.AFTER))
 
 
 def _partner_forgotten(patch: Patch) -> None:
-    right = delta.Deltas._outer
+    right = deltas.Deltas._outer
     patch.setattr(
-        delta.Deltas, "_outer", lambda self, join: right(dataclasses.replace(self, changed=_left(self, join)), join)
+        deltas.Deltas, "_outer", lambda self, join: right(dataclasses.replace(self, changed=_left(self, join)), join)
     )
 
 
-def _left(deltas: delta.Deltas, join: Any) -> frozenset[int]:
+def _left(deltas: deltas.Deltas, join: Any) -> frozenset[int]:
     return frozenset(deltas.changed) & frozenset(relations_of(join.left))
 
 
 def _missing_forgotten(patch: Patch) -> None:
-    patch.setattr(delta.Deltas, "_missing", lambda self, join: [])
+    patch.setattr(deltas.Deltas, "_missing", lambda self, join: [])
 
 
 def _what_is_kept_forgotten(patch: Patch) -> None:

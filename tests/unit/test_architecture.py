@@ -44,9 +44,6 @@ ENGINE_FOLDERS = ("", "read", "define", "write", "maintain", "lead", "inspect")
 DISPATCH = "dispatch"
 """The one module beside the folders that knows them all, and that none of them knows."""
 
-UPWARD = {("define.creation", "maintain.maintenance")}
-"""Arrows that still point up, to be taken away: creation knows why a view stopped by a text of maintenance's."""
-
 SEEN_FROM_SEVERAL_LAYERS: dict[str, set[str]] = {
     "assignment": {"plan", "engine.write"},
     "bench": {"", "cli"},
@@ -71,9 +68,6 @@ SEEN_FROM_SEVERAL_LAYERS: dict[str, set[str]] = {
     "writes": {"model", "catalog"},
 }
 """The names that several modules have, each because it is one concept seen from two layers or more."""
-
-SHARED_TYPES = {"Rows", "Origin"}
-"""Types that share a name with another and are to lose it: two of `plan.blocks`, which is being replaced."""
 
 MAY_IMPORT_SPARK = {"engine", "storage", "bench"}
 NEVER_FOR_DATA = {"pandas", "polars", "duckdb", "pyarrow.compute"}
@@ -133,7 +127,7 @@ def test_the_folders_of_the_engine_import_only_those_before_them() -> None:
         for name in engine_modules(imports_of(path)):
             if name == DISPATCH or ENGINE_FOLDERS.index(name.rpartition(".")[0]) > here:
                 found.add((module, name))
-    assert found == UPWARD
+    assert found == set()
 
 
 def engine_modules(names: set[str]) -> set[str]:
@@ -212,7 +206,7 @@ def test_two_modules_share_a_name_only_as_one_concept_seen_from_several_layers()
 
 def test_no_two_types_share_a_name() -> None:
     names = Counter(name for path in modules() for name in types_of(path))
-    assert {name for name, times in names.items() if times > 1} == SHARED_TYPES
+    assert {name for name, times in names.items() if times > 1} == set()
 
 
 def types_of(path: Path) -> Iterator[str]:

@@ -42,7 +42,7 @@ from stepwell.algebra.nodes import (
     Window,
 )
 from stepwell.plan import cuts, decomposition
-from stepwell.rules import delta, identity
+from stepwell.rules import deltas, identity
 from stepwell.rules.identity import Identified
 
 SEEDS = range(200)
@@ -84,74 +84,74 @@ def test_blocks_follow_where_they_were_touched(record_property: Record) -> None:
 
 
 def inner_join_reads_after_on_both_sides(patch: pytest.MonkeyPatch) -> None:
-    right = delta.Deltas._inner
+    right = deltas.Deltas._inner
 
-    def wrong(self: delta.Deltas, join: Join) -> list[Identified]:
+    def wrong(self: deltas.Deltas, join: Join) -> list[Identified]:
         with pytest.MonkeyPatch.context() as inside:
-            inside.setattr(delta, "at", lambda node, moment, fresh: identity.at(node, Moment.AFTER, fresh))
+            inside.setattr(deltas, "at", lambda node, moment, fresh: identity.at(node, Moment.AFTER, fresh))
             return right(self, join)
 
-    patch.setattr(delta.Deltas, "_inner", wrong)
+    patch.setattr(deltas.Deltas, "_inner", wrong)
 
 
 def inner_join_forgets_the_change_of_the_right(patch: pytest.MonkeyPatch) -> None:
-    right = delta.Deltas._inner
+    right = deltas.Deltas._inner
     patch.setattr(
-        delta.Deltas,
+        deltas.Deltas,
         "_inner",
         lambda self, join: right(self, join)[:1] if self.moves(join.left) else right(self, join),
     )
 
 
 def full_join_is_a_left_join(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(delta.Deltas, "_missing", lambda self, join: [])
+    patch.setattr(deltas.Deltas, "_missing", lambda self, join: [])
 
 
 def outer_join_forgets_the_touched_rows(patch: pytest.MonkeyPatch) -> None:
-    right = delta.Deltas._outer
+    right = deltas.Deltas._outer
 
-    def wrong(self: delta.Deltas, join: Join) -> list[Identified]:
+    def wrong(self: deltas.Deltas, join: Join) -> list[Identified]:
         terms = right(self, join)
         return terms[:1] if self.moves(join.left) else terms
 
-    patch.setattr(delta.Deltas, "_outer", wrong)
+    patch.setattr(deltas.Deltas, "_outer", wrong)
 
 
 def outer_join_forgets_a_sign(patch: pytest.MonkeyPatch) -> None:
-    right = delta.Deltas._signed
-    patch.setattr(delta.Deltas, "_signed", lambda self, term, sign: right(self, term, 1))
+    right = deltas.Deltas._signed
+    patch.setattr(deltas.Deltas, "_signed", lambda self, term, sign: right(self, term, 1))
 
 
 def outer_join_takes_away_only(patch: pytest.MonkeyPatch) -> None:
-    right = delta.Deltas._outer
+    right = deltas.Deltas._outer
     patch.setattr(
-        delta.Deltas, "_outer", lambda self, join: [each for i, each in enumerate(right(self, join)) if i != 1]
+        deltas.Deltas, "_outer", lambda self, join: [each for i, each in enumerate(right(self, join)) if i != 1]
     )
 
 
 def outer_join_touches_what_is_left_after(patch: pytest.MonkeyPatch) -> None:
-    right = delta.Deltas._outer
+    right = deltas.Deltas._outer
 
-    def wrong(self: delta.Deltas, join: Join) -> list[Identified]:
+    def wrong(self: deltas.Deltas, join: Join) -> list[Identified]:
         def moved(node: Node, moment: Moment, fresh: Any) -> Identified:
             return identity.at(node, Moment.AFTER if node == join.left else moment, fresh)
 
         with pytest.MonkeyPatch.context() as inside:
-            inside.setattr(delta, "at", moved)
+            inside.setattr(deltas, "at", moved)
             return right(self, join)
 
-    patch.setattr(delta.Deltas, "_outer", wrong)
+    patch.setattr(deltas.Deltas, "_outer", wrong)
 
 
 def a_relation_is_not_told_of_its_change(patch: pytest.MonkeyPatch) -> None:
-    right = delta.Deltas.moves
+    right = deltas.Deltas.moves
     patch.setattr(
-        delta.Deltas, "moves", lambda self, node: right(replace(self, changed=set(sorted(self.changed)[1:])), node)
+        deltas.Deltas, "moves", lambda self, node: right(replace(self, changed=set(sorted(self.changed)[1:])), node)
     )
 
 
 def a_missing_side_counts_otherwise_in_the_change(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(delta, "identity", lambda *parts: identity_of(*reversed(parts)))
+    patch.setattr(deltas, "identity", lambda *parts: identity_of(*reversed(parts)))
 
 
 def a_joined_row_is_known_by_its_left_side(patch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def a_branch_is_not_known_by_its_number(patch: pytest.MonkeyPatch) -> None:
             return right(node, branches, fresh)
 
     patch.setattr(identity, "united", wrong)
-    patch.setattr(delta, "united", wrong)
+    patch.setattr(deltas, "united", wrong)
 
 
 def branches_are_numbered_by_what_has_changed(patch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,7 @@ def branches_are_numbered_by_what_has_changed(patch: pytest.MonkeyPatch) -> None
         chosen = replace(node, children=tuple(node.children[index] for index, _ in branches))
         return right(chosen, [(place, branch) for place, (_, branch) in enumerate(branches)], fresh)
 
-    patch.setattr(delta, "united", wrong)
+    patch.setattr(deltas, "united", wrong)
 
 
 def an_element_is_not_known_by_its_place(patch: pytest.MonkeyPatch) -> None:
@@ -191,7 +191,7 @@ def an_element_is_not_known_by_its_place(patch: pytest.MonkeyPatch) -> None:
             return right(node, below, fresh)
 
     patch.setattr(identity, "above", wrong)
-    patch.setattr(delta, "above", wrong)
+    patch.setattr(deltas, "above", wrong)
 
 
 def a_written_row_is_not_known_by_its_number(patch: pytest.MonkeyPatch) -> None:
@@ -212,11 +212,11 @@ def every_row_is_marked(patch: pytest.MonkeyPatch) -> None:
 
 
 def every_change_only_adds(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(delta, "only_adds", lambda node, changed: True)
+    patch.setattr(deltas, "only_adds", lambda node, changed: True)
 
 
 def every_change_is_netted(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(delta, "is_netted", lambda node, changed: True)
+    patch.setattr(deltas, "is_netted", lambda node, changed: True)
 
 
 DELTA_BUGS: list[Plant] = [
@@ -414,9 +414,9 @@ def test_a_partition_that_not_all_windows_share_is_seen(monkeypatch: pytest.Monk
 
 
 def test_a_hidden_block_that_is_not_heard_of_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = delta.Deltas.moves
+    right = deltas.Deltas.moves
     monkeypatch.setattr(
-        delta.Deltas,
+        deltas.Deltas,
         "moves",
         lambda self, node: right(replace(self, changed={each for each in self.changed if each > 0}), node),
     )

@@ -1,6 +1,6 @@
 """Expressions: what a column is made of, as Spark has resolved it. Frozen, typed, nothing left to look up.
 
-A `Column` is known by its number. Numbers are Spark's own where a plan was read, and new ones where a rule made the
+A `Attribute` is known by its number. Numbers are Spark's own where a plan was read, and new ones where a rule made the
 column; two columns of one scope never share one. Types are written as Spark's SQL writes them.
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Attribute:
     """A column of what stands below."""
 
     id: int
@@ -93,7 +93,7 @@ class WindowCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class Named:
     """A column that is known by a name, where the rows are not those of a tree: a key or a result of a group."""
 
     name: str
@@ -124,7 +124,7 @@ class Subquery:
     most: int | None = None
 
 
-Expression = Column | Literal | Call | AggregateCall | WindowCall | Name | Variable | Subquery
+Expression = Attribute | Literal | Call | AggregateCall | WindowCall | Named | Variable | Subquery
 
 TRUE = Literal("true", "BOOLEAN")
 FALSE = Literal("false", "BOOLEAN")
@@ -153,7 +153,7 @@ def walk(expression: Expression) -> Iterator[Expression]:
 
 def columns_in(expression: Expression) -> frozenset[int]:
     """The columns that an expression reads."""
-    return frozenset(each.id for each in walk(expression) if isinstance(each, Column))
+    return frozenset(each.id for each in walk(expression) if isinstance(each, Attribute))
 
 
 def transform(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
@@ -185,7 +185,7 @@ def transform(expression: Expression, change: Callable[[Expression], Expression 
 
 def substitute(expression: Expression, values: dict[int, Expression]) -> Expression:
     """The expression with columns replaced by what they stand for."""
-    return transform(expression, lambda each: values.get(each.id) if isinstance(each, Column) else None)
+    return transform(expression, lambda each: values.get(each.id) if isinstance(each, Attribute) else None)
 
 
 def size_of(expression: Expression) -> int:

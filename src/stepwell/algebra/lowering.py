@@ -20,8 +20,8 @@ from dataclasses import replace
 from stepwell.algebra.expressions import (
     ROW,
     AggregateCall,
+    Attribute,
     Call,
-    Column,
     Expression,
     Frame,
     Literal,
@@ -57,17 +57,17 @@ from stepwell.algebra.nodes import (
     passed,
     with_children,
 )
-from stepwell.algebra.reading import Query, UnknownPartError
+from stepwell.algebra.reading import QueryTree, UnknownPartError
 
 
-def lowered(query: Query) -> Query:
+def lowered(query: QueryTree) -> QueryTree:
     """The query in the few kinds of nodes that have rules."""
     lowering = _Lowering(query)
     return replace(query, tree=lowering.node(query.tree))
 
 
 class _Lowering:
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: QueryTree) -> None:
         self._fresh = Fresh(query.tree)
         self._sessions = query.sessions
         self._windows = query.windows
@@ -140,7 +140,7 @@ class _Lowering:
         unnest = Unnest(array, element, place, node.outer, node.child)
         return Project((*passed(node.child.output), *items), unnest)
 
-    def _elements(self, generator: Call, columns: tuple[Column, ...]):  # type: ignore[no-untyped-def]  # a closure
+    def _elements(self, generator: Call, columns: tuple[Attribute, ...]):  # type: ignore[no-untyped-def]  # a closure
         """What a generator makes, as an array, and how a column follows from an element of it."""
         name, arguments = generator.function, generator.arguments
         if name in ("Explode", "PosExplode"):
@@ -154,7 +154,7 @@ class _Lowering:
                 fields = []
             shift = 1 if name == "PosExplode" else 0
 
-            def of_element(column: Column, index: int, element: Column, place: Column) -> Expression:
+            def of_element(column: Attribute, index: int, element: Attribute, place: Attribute) -> Expression:
                 if index < shift:
                     return place
                 return _field(element, fields[index - shift], column) if fields else element
@@ -163,7 +163,7 @@ class _Lowering:
         if name == "Inline":
             names = _field_names(arguments[0].type)
 
-            def of_struct(column: Column, index: int, element: Column, place: Column) -> Expression:
+            def of_struct(column: Attribute, index: int, element: Attribute, place: Attribute) -> Expression:
                 return _field(element, names[index], column)
 
             return arguments[0], of_struct
@@ -181,7 +181,7 @@ class _Lowering:
                     parts.extend((Literal(f"'e{index}'", "STRING"), value))
                 structs.append(Call("CreateNamedStruct", tuple(parts), _struct_type(columns)))
 
-            def of_cell(column: Column, index: int, element: Column, place: Column) -> Expression:
+            def of_cell(column: Attribute, index: int, element: Attribute, place: Attribute) -> Expression:
                 return _field(element, f"e{index}", column)
 
             return Call("CreateArray", tuple(structs), f"ARRAY<{_struct_type(columns)}>"), of_cell
@@ -251,15 +251,15 @@ class _Lowering:
 
     def _aggregate(self, node: Aggregate) -> Node:
         for key in node.keys:
-            if isinstance(key, Column) and key.id in self._sessions:
+            if isinstance(key, Attribute) and key.id in self._sessions:
                 return self._aggregate(self._session(node, key))
         for key in node.keys:
-            window = _window_of(key, node.child) if isinstance(key, Column) else None
+            window = _window_of(key, node.child) if isinstance(key, Attribute) else None
             if window is not None:
                 node = self._by_start(node, key, window)  # type: ignore[arg-type]  # a window is of a column
         return node
 
-    def _by_start(self, node: Aggregate, key: Column, window: Call) -> Aggregate:
+    def _by_start(self, node: Aggregate, key: Attribute, window: Call) -> Aggregate:
         """Groups by a struct of the start and the end of a window, as groups by the start alone."""
         start, end = window.arguments[1], window.arguments[3]
         first = self._fresh.column(start.type, nullable=start.nullable)
@@ -272,10 +272,10 @@ class _Lowering:
         keys = tuple(first if each == key else each for each in node.keys)
         return Aggregate(tuple(dict.fromkeys(keys)), items, child)
 
-    def _session(self, node: Aggregate, key: Column) -> Aggregate:
+    def _session(self, node: Aggregate, key: Attribute) -> Aggregate:
         """Sessions: a row opens one if none before it reaches to it; it starts with the last one that has."""
         keys = tuple(each for each in node.keys if each != key)
-        if any(isinstance(each, Column) and each.id in self._sessions for each in keys):
+        if any(isinstance(each, Attribute) and each.id in self._sessions for each in keys):
             raise UnknownPartError("two sessions in one GROUP BY")
         time = "TIMESTAMP_NTZ" if "TIMESTAMP_NTZ" in key.type else "TIMESTAMP"
         start, end = (self._fresh.column(time, nullable=False) for _ in range(2))
@@ -392,7 +392,7 @@ def _with_expressions(node: Node, change) -> Node:  # type: ignore[no-untyped-de
 def _above(expression: Expression, project: Project) -> Expression:
     """An expression below a projection, in the columns above it where these are the same."""
     values: dict[int, Expression] = {
-        item.expression.id: item.column for item in project.items if isinstance(item.expression, Column)
+        item.expression.id: item.column for item in project.items if isinstance(item.expression, Attribute)
     }
     return substitute(expression, values)
 
@@ -407,7 +407,7 @@ def _outside_aggregates(expression: Expression, change) -> Expression:  # type: 
     return transform(expression, look)
 
 
-def _grouped(expression: Expression, key: Column, window: Expression, first: Column) -> Expression:
+def _grouped(expression: Expression, key: Attribute, window: Expression, first: Attribute) -> Expression:
     def change(each: Expression) -> Expression | None:
         if isinstance(each, Call) and each.function == "GetStructField" and each.arguments[0] == key:
             if each.get("fieldName") == "start":
@@ -437,7 +437,7 @@ def substitute_expression(expression: Expression, old: Expression, new: Expressi
     return found if seen else None
 
 
-def _gap(session: Column, child: Node) -> str | None:
+def _gap(session: Attribute, child: Node) -> str | None:
     """The interval, in SQL, by which a session of one row ends later than it starts, if it is a constant."""
     struct = _window_of(session, child)
     for each in walk(struct.arguments[3]) if struct is not None else ():
@@ -446,14 +446,14 @@ def _gap(session: Column, child: Node) -> str | None:
     return None
 
 
-def _window_of(key: Column, child: Node) -> Call | None:
+def _window_of(key: Attribute, child: Node) -> Call | None:
     """The struct of start and end that a key is, if it is one made below; of windows that overlap, the first."""
     while isinstance(child, Filter):
         child = child.child
     if not isinstance(child, Project):
         return None
     found = next((item.expression for item in child.items if item.column.id == key.id), None)
-    if isinstance(found, Column):
+    if isinstance(found, Attribute):
         return _window_of(found, child.child) if isinstance(child.child, Project | Filter) else None
     if isinstance(found, Call) and found.function == "GetStructField" and isinstance(child.child, Unnest):
         array, name = child.child.array, found.get("fieldName")
@@ -469,11 +469,11 @@ def _window_of(key: Column, child: Node) -> Call | None:
     return None
 
 
-def _field(struct: Expression, name: str, column: Column) -> Call:
+def _field(struct: Expression, name: str, column: Attribute) -> Call:
     return Call("GetStructField", (struct,), column.type, column.nullable, (("fieldName", name),))
 
 
-def _struct_type(columns: tuple[Column, ...]) -> str:
+def _struct_type(columns: tuple[Attribute, ...]) -> str:
     return f"STRUCT<{', '.join(f'e{index}: {column.type}' for index, column in enumerate(columns))}>"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from stepwell.algebra.expressions import Call, Column, Expression, Literal, Order, Subquery, WindowCall, walk
+from stepwell.algebra.expressions import Attribute, Call, Expression, Literal, Order, Subquery, WindowCall, walk
 
 
 class Moment(StrEnum):
@@ -39,7 +39,7 @@ class JoinKind(StrEnum):
 class Item:
     """A column, and what it is made of."""
 
-    column: Column
+    column: Attribute
     expression: Expression
 
 
@@ -51,15 +51,15 @@ class Scan:
     """
 
     relation: int
-    columns: tuple[Column, ...]
+    columns: tuple[Attribute, ...]
     names: tuple[str, ...]
     moment: Moment = Moment.NOW
-    identity: Column | None = None
-    sign: Column | None = None
+    identity: Attribute | None = None
+    sign: Attribute | None = None
     cut: str | None = None
 
     @property
-    def output(self) -> tuple[Column, ...]:
+    def output(self) -> tuple[Attribute, ...]:
         hidden = [each for each in (self.identity, self.sign) if each is not None]
         return (*self.columns, *hidden)
 
@@ -68,11 +68,11 @@ class Scan:
 class Values:
     """Rows that are written out."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[Attribute, ...]
     rows: tuple[tuple[Literal, ...], ...]
 
     @property
-    def output(self) -> tuple[Column, ...]:
+    def output(self) -> tuple[Attribute, ...]:
         return self.columns
 
 
@@ -84,7 +84,7 @@ class Project:
     child: Node
 
     @property
-    def output(self) -> tuple[Column, ...]:
+    def output(self) -> tuple[Attribute, ...]:
         return tuple(item.column for item in self.items)
 
 
@@ -96,7 +96,7 @@ class Filter:
     child: Node
 
     @property
-    def output(self) -> tuple[Column, ...]:
+    def output(self) -> tuple[Attribute, ...]:
         return self.child.output
 
 
@@ -108,10 +108,10 @@ class Join:
     left: Node
     right: Node
     condition: Expression | None = None
-    mark: Column | None = None
+    mark: Attribute | None = None
 
     @property
-    def output(self) -> tuple[Column, ...]:
+    def output(self) -> tuple[Attribute, ...]:
         match self.kind:
             case JoinKind.SEMI | JoinKind.ANTI:
                 return self.left.output
@@ -123,7 +123,7 @@ class Join:
                 return (*left, *_padded(self.right.output, self.kind in (JoinKind.LEFT, JoinKind.FULL)))
 
 
-def _padded(columns: tuple[Column, ...], may_miss: bool) -> tuple[Column, ...]:
+def _padded(columns: tuple[Attribute, ...], may_miss: bool) -> tuple[Attribute, ...]:
     return tuple(replace(each, nullable=True) for each in columns) if may_miss else columns
 
 
@@ -136,7 +136,7 @@ class Aggregate:
     child: Node
 
     @property
-    def output(self) -> tuple[Column, ...]:
+    def output(self) -> tuple[Attribute, ...]:
         return tuple(item.column for item in self.items)
 
 
@@ -146,12 +146,12 @@ class Generate:
 
     generator: Call
     outer: bool
-    columns: tuple[Column, ...]
+    columns: tuple[Attribute, ...]
     child: Node
     qualifier: str | None = None
 
     @property
-    def output(self) -> tuple[Column, ...]:
+    def output(self) -> tuple[Attribute, ...]:
         return (*self.child.output, *self.columns)
 
 
@@ -160,13 +160,13 @@ class Unnest:
     """Each row with the elements of an array: `place` counts them from 0. `outer` keeps a row without any."""
 
     array: Expression
-    element: Column
-    place: Column
+    element: Attribute
+    place: Attribute
     outer: bool
     child: Node
 
     @property
-    def output(self) -> tuple[Column, ...]:
+    def output(self) -> tuple[Attribute, ...]:
         return (*self.child.output, self.place, self.element)
 
 
@@ -174,11 +174,11 @@ class Unnest:
 class Union:
     """The rows of every child, column by column in their order."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[Attribute, ...]
     children: tuple[Node, ...]
 
     @property
-    def output(self) -> tuple[Column, ...]:
+    def output(self) -> tuple[Attribute, ...]:
         return self.columns
 
 
@@ -188,12 +188,12 @@ class SetOperation:
 
     kind: str
     keep_all: bool
-    columns: tuple[Column, ...]
+    columns: tuple[Attribute, ...]
     left: Node
     right: Node
 
     @property
-    def output(self) -> tuple[Column, ...]:
+    def output(self) -> tuple[Attribute, ...]:
         return self.columns
 
 
@@ -204,7 +204,7 @@ class Distinct:
     child: Node
 
     @property
-    def output(self) -> tuple[Column, ...]:
+    def output(self) -> tuple[Attribute, ...]:
         return self.child.output
 
 
@@ -216,7 +216,7 @@ class Sort:
     child: Node
 
     @property
-    def output(self) -> tuple[Column, ...]:
+    def output(self) -> tuple[Attribute, ...]:
         return self.child.output
 
 
@@ -229,7 +229,7 @@ class Limit:
     child: Node
 
     @property
-    def output(self) -> tuple[Column, ...]:
+    def output(self) -> tuple[Attribute, ...]:
         return self.child.output
 
 
@@ -241,7 +241,7 @@ class Window:
     child: Node
 
     @property
-    def output(self) -> tuple[Column, ...]:
+    def output(self) -> tuple[Attribute, ...]:
         return (*self.child.output, *(item.column for item in self.items))
 
 
@@ -330,7 +330,7 @@ def highest_id(node: Node) -> int:
     for each in nodes_of(node):
         numbers = [column.id for column in each.output]
         for expression in expressions_of(each):
-            numbers.extend(part.id for part in walk(expression) if isinstance(part, Column))
+            numbers.extend(part.id for part in walk(expression) if isinstance(part, Attribute))
         highest = max([highest, *numbers])
     return highest
 
@@ -341,15 +341,15 @@ class Fresh:
     def __init__(self, *trees: Node) -> None:
         self._last = max([0, *(highest_id(tree) for tree in trees)])
 
-    def column(self, type_: str, *, nullable: bool = True) -> Column:
+    def column(self, type_: str, *, nullable: bool = True) -> Attribute:
         self._last += 1
-        return Column(self._last, type_, nullable)
+        return Attribute(self._last, type_, nullable)
 
-    def like(self, column: Column) -> Column:
+    def like(self, column: Attribute) -> Attribute:
         return self.column(column.type, nullable=column.nullable)
 
 
-def passed(columns: tuple[Column, ...]) -> tuple[Item, ...]:
+def passed(columns: tuple[Attribute, ...]) -> tuple[Item, ...]:
     """Columns handed on as they are."""
     return tuple(Item(each, each) for each in columns)
 
@@ -359,7 +359,7 @@ def renamed(node: Node, fresh: Fresh) -> tuple[Project, dict[int, Expression]]:
     items = tuple(Item(fresh.like(each), each) for each in dict.fromkeys(node.output))
     renaming: dict[int, Expression] = {}
     for item in items:
-        assert isinstance(item.expression, Column)
+        assert isinstance(item.expression, Attribute)
         renaming[item.expression.id] = item.column
     return Project(items, node), renaming
 

@@ -11,12 +11,12 @@ from typing import Any, assert_never
 
 from stepwell.algebra.expressions import (
     AggregateCall,
+    Attribute,
     Call,
-    Column,
     Expression,
     Frame,
     Literal,
-    Name,
+    Named,
     Order,
     Subquery,
     Variable,
@@ -49,7 +49,7 @@ class UnprintableError(Exception):
     """An expression that cannot be written as SQL, by the name that Spark has for it."""
 
 
-def name_of(column: Column) -> str:
+def name_of(column: Attribute) -> str:
     return f"c{column.id}"
 
 
@@ -138,7 +138,7 @@ def _from(child: Node) -> str:
     return f" FROM ({print_tree(child)})"
 
 
-def _positioned(child: Node, columns: tuple[Column, ...]) -> str:
+def _positioned(child: Node, columns: tuple[Attribute, ...]) -> str:
     pairs = zip(child.output, columns, strict=True)
     return f"SELECT {', '.join(f'{name_of(own)} AS {name_of(ours)}' for own, ours in pairs)}{_from(child)}"
 
@@ -166,7 +166,7 @@ def _items(items: Sequence[Item]) -> str:
     return ", ".join(f"{print_expression(item.expression)} AS {name_of(item.column)}" for item in items) or "1 AS c"
 
 
-def _names(columns: Sequence[Column]) -> str:
+def _names(columns: Sequence[Attribute]) -> str:
     return ", ".join(map(name_of, columns)) or "1 AS c"
 
 
@@ -181,11 +181,11 @@ def _order(order: Order) -> str:
 def print_expression(expression: Expression) -> str:
     """An expression as SQL; what it is made of stands in parentheses where that could matter."""
     match expression:
-        case Column():
+        case Attribute():
             return name_of(expression)
         case Literal():
             return expression.text
-        case Name():
+        case Named():
             return expression.name
         case Variable():
             return f"v{expression.id}"

@@ -12,8 +12,8 @@ from typing import Any
 
 from stepwell.algebra.expressions import (
     AggregateCall,
+    Attribute,
     Call,
-    Column,
     Expression,
     Frame,
     Literal,
@@ -51,11 +51,11 @@ class UnknownPartError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class QueryTree:
     """A query as it was read: its tree, and which of its columns are the outputs, in order; one may be there twice."""
 
     tree: Node
-    outputs: tuple[Column, ...]
+    outputs: tuple[Attribute, ...]
     sessions: frozenset[int] = frozenset()
     """The columns that are sessions: grouping by one of them merges those that overlap."""
     windows: frozenset[int] = frozenset()
@@ -63,11 +63,11 @@ class Query:
     names: Mapping[int, str] | None = None
 
 
-def read_query(plan: Json, relations: Mapping[str, int]) -> Query:
+def read_query(plan: Json, relations: Mapping[str, int]) -> QueryTree:
     """The query of a plan. `relations` are the numbers of the placeholders in it."""
     reader = _Reader(relations)
     tree, outputs = reader.node(plan)
-    return Query(tree, outputs, frozenset(reader.sessions), frozenset(reader.windows), reader.names)
+    return QueryTree(tree, outputs, frozenset(reader.sessions), frozenset(reader.windows), reader.names)
 
 
 class _Reader:
@@ -78,15 +78,15 @@ class _Reader:
         self.windows: set[int] = set()
         self.names: dict[int, str] = {}
 
-    def _fresh(self, column: Column) -> Column:
+    def _fresh(self, column: Attribute) -> Attribute:
         self._last += 1
-        return Column(self._last, column.type, column.nullable)
+        return Attribute(self._last, column.type, column.nullable)
 
     # -- nodes --------------------------------------------------------------------------------------------------------
 
-    def node(self, json: Json) -> tuple[Node, tuple[Column, ...]]:
+    def node(self, json: Json) -> tuple[Node, tuple[Attribute, ...]]:
         """A node, and its output by position."""
-        output = tuple(Column(number, type_, nullable) for number, _, type_, nullable in json["output"])
+        output = tuple(Attribute(number, type_, nullable) for number, _, type_, nullable in json["output"])
         self.names.update({number: name for number, name, _, _ in json["output"]})
         make = getattr(self, f"_{json['is'].lower()}", None)
         if make is None:
@@ -102,33 +102,33 @@ class _Reader:
         child, outputs = self.node(json["children"][index])
         return Project(tuple(Item(self._fresh(each), each) for each in outputs), child)
 
-    def _view(self, json: Json, output: tuple[Column, ...]) -> Node:
+    def _view(self, json: Json, output: tuple[Attribute, ...]) -> Node:
         if json["name"] not in self._relations:
             raise UnknownPartError(f"view {json['name']}")
         names = tuple(name for _, name, _, _ in json["output"])
         return Scan(self._relations[json["name"]], output, names)
 
-    def _localrelation(self, json: Json, output: tuple[Column, ...]) -> Node:
+    def _localrelation(self, json: Json, output: tuple[Attribute, ...]) -> Node:
         rows = []
         for row in json["rows"]:
             cells = [self.expression(cell) for cell in row]
             rows.append(tuple(cell for cell in cells if isinstance(cell, Literal)))
         return Values(output, tuple(rows))
 
-    def _onerowrelation(self, json: Json, output: tuple[Column, ...]) -> Node:
+    def _onerowrelation(self, json: Json, output: tuple[Attribute, ...]) -> Node:
         return Values((), ((),))
 
-    def _project(self, json: Json, output: tuple[Column, ...]) -> Node:
+    def _project(self, json: Json, output: tuple[Attribute, ...]) -> Node:
         items = self._items(json["fields"]["projectList"], json)
         return Project(_each_once(items), self._child(json))
 
-    def _filter(self, json: Json, output: tuple[Column, ...]) -> Node:
+    def _filter(self, json: Json, output: tuple[Attribute, ...]) -> Node:
         return Filter(self._field(json, "condition"), self._child(json))
 
-    def _join(self, json: Json, output: tuple[Column, ...]) -> Node:
+    def _join(self, json: Json, output: tuple[Attribute, ...]) -> Node:
         kind, mark = json["fields"]["joinType"], None
         if isinstance(kind, dict) and "mark" in kind:
-            mark, kind = Column(kind["mark"], "BOOLEAN", False), "mark"
+            mark, kind = Attribute(kind["mark"], "BOOLEAN", False), "mark"
         known = {
             "Inner": JoinKind.INNER, "Cross": JoinKind.CROSS, "LeftOuter": JoinKind.LEFT,
             "RightOuter": JoinKind.RIGHT, "FullOuter": JoinKind.FULL, "LeftSemi": JoinKind.SEMI,
@@ -144,21 +144,21 @@ class _Reader:
             found = JoinKind.INNER
         return Join(found, self._child(json, 0), self._child(json, 1), condition, mark)
 
-    def _aggregate(self, json: Json, output: tuple[Column, ...]) -> Node:
+    def _aggregate(self, json: Json, output: tuple[Attribute, ...]) -> Node:
         keys = tuple(self._value(each, json) for each in json["fields"]["groupingExpressions"])
         items = self._items(json["fields"]["aggregateExpressions"], json)
         return Aggregate(keys, _each_once(items), self._child(json))
 
-    def _generate(self, json: Json, output: tuple[Column, ...]) -> Node:
+    def _generate(self, json: Json, output: tuple[Attribute, ...]) -> Node:
         fields = json["fields"]
         generator = self._value(fields["generator"], json)
         if not isinstance(generator, Call):
             raise UnknownPartError("a generator")
         made = [self._value(each, json) for each in fields["generatorOutput"]]
-        columns = tuple(each for each in made if isinstance(each, Column))
+        columns = tuple(each for each in made if isinstance(each, Attribute))
         return Generate(generator, bool(fields["outer"]), columns, self._child(json), fields.get("qualifier"))
 
-    def _union(self, json: Json, output: tuple[Column, ...]) -> Node:
+    def _union(self, json: Json, output: tuple[Attribute, ...]) -> Node:
         if json["fields"].get("byName"):
             raise UnknownPartError("UNION BY NAME")
         if len({each.id for each in output}) < len(output):
@@ -166,25 +166,25 @@ class _Reader:
         children = tuple(self._positioned(json, index) for index in range(len(json["children"])))
         return Union(output, children)
 
-    def _set_operation(self, json: Json, output: tuple[Column, ...], kind: str) -> Node:
+    def _set_operation(self, json: Json, output: tuple[Attribute, ...], kind: str) -> Node:
         if len({each.id for each in output}) < len(output):
             raise UnknownPartError(f"{kind} with a column twice")
         left, right = self._positioned(json, 0), self._positioned(json, 1)
         return SetOperation(kind, bool(json["fields"]["isAll"]), output, left, right)
 
-    def _intersect(self, json: Json, output: tuple[Column, ...]) -> Node:
+    def _intersect(self, json: Json, output: tuple[Attribute, ...]) -> Node:
         return self._set_operation(json, output, "INTERSECT")
 
-    def _except(self, json: Json, output: tuple[Column, ...]) -> Node:
+    def _except(self, json: Json, output: tuple[Attribute, ...]) -> Node:
         return self._set_operation(json, output, "EXCEPT")
 
-    def _distinct(self, json: Json, output: tuple[Column, ...]) -> Node:
+    def _distinct(self, json: Json, output: tuple[Attribute, ...]) -> Node:
         return Distinct(self._child(json))
 
-    def _sort(self, json: Json, output: tuple[Column, ...]) -> Node:
+    def _sort(self, json: Json, output: tuple[Attribute, ...]) -> Node:
         return Sort(tuple(self._order(each, json) for each in json["fields"]["order"]), self._child(json))
 
-    def _globallimit(self, json: Json, output: tuple[Column, ...]) -> Node:
+    def _globallimit(self, json: Json, output: tuple[Attribute, ...]) -> Node:
         inner = json["children"][0]
         if inner["is"] != "LocalLimit":
             raise UnknownPartError("GlobalLimit without LocalLimit")
@@ -194,10 +194,10 @@ class _Reader:
             return Limit(count, child.offset, child.child)
         return Limit(count, 0, child)
 
-    def _offset(self, json: Json, output: tuple[Column, ...]) -> Node:
+    def _offset(self, json: Json, output: tuple[Attribute, ...]) -> Node:
         return Limit(None, self._whole_number(self._field(json, "offsetExpr")), self._child(json))
 
-    def _window(self, json: Json, output: tuple[Column, ...]) -> Node:
+    def _window(self, json: Json, output: tuple[Attribute, ...]) -> Node:
         items = self._items(json["fields"]["windowExpressions"], json)
         return Window(items, self._child(json))
 
@@ -215,10 +215,10 @@ class _Reader:
     def _item(self, json: Json) -> Item:
         expression = self.expression(json)
         if json["is"] == "Alias":
-            column = Column(json["id"], json["type"], bool(json["nullable"]))
+            column = Attribute(json["id"], json["type"], bool(json["nullable"]))
             self._mark(json)
             return Item(column, expression)
-        if not isinstance(expression, Column):
+        if not isinstance(expression, Attribute):
             raise UnknownPartError(json["is"])
         return Item(expression, expression)
 
@@ -269,7 +269,7 @@ class _Reader:
 
     def _of_attributereference(self, json: Json) -> Expression:
         self._mark(json)
-        return Column(json["id"], json["type"], bool(json["nullable"]))
+        return Attribute(json["id"], json["type"], bool(json["nullable"]))
 
     def _of_alias(self, json: Json) -> Expression:
         return self.expression(json["children"][0])
@@ -432,4 +432,4 @@ def _literal(json: Json) -> str:
     return text
 
 
-__all__ = ["Fresh", "Query", "UnknownPartError", "read_query"]
+__all__ = ["Fresh", "QueryTree", "UnknownPartError", "read_query"]

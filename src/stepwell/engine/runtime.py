@@ -21,6 +21,10 @@ WORKERS = max(2, min(4, os.cpu_count() or 2))
 """How many views are maintained at once; the driver plans each of them, so a wide graph must not start all."""
 
 
+EXTERNAL_CODE = "allow_external_code"
+"""The setting of a session that lets its queries run commands and Java code, and read files."""
+
+
 @dataclass
 class Permissions:
     """What a session allows its queries. No view is ever allowed it."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from stepwell.catalog import settings
-from stepwell.engine.read.queries import EXTERNAL_CODE
-from stepwell.engine.runtime import Runtime
+from stepwell.engine.runtime import EXTERNAL_CODE, Runtime
 from stepwell.model.durations import format_duration, parse_duration
 from stepwell.model.errors import InvalidSettingError, nearest
 from stepwell.model.types import whole_number

@@ -132,6 +132,12 @@ class ViewRecord:
     reason: str | None
 
 
+REPAIR = "repair"
+"""The reason of a view that is to be written anew, whatever is stored."""
+
+RESUMED = "resumed"
+"""The reason of a view that is to catch up with the changes that it has missed."""
+
 UNBUILT = -1
 """What a view reflects before it has been computed for the first time."""
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepwell.algebra import expressions, nodes
-from stepwell.algebra.expressions import Column, Expression
+from stepwell.algebra.expressions import Attribute, Expression
 from stepwell.algebra.nodes import JoinKind, Moment, Node, Scan, relations_of
 
 
@@ -25,7 +25,7 @@ class RowBlock:
     """Rows of a tree of rows; `columns` are its outputs, and `names` what they are called."""
 
     tree: Node
-    columns: tuple[Column, ...]
+    columns: tuple[Attribute, ...]
     names: tuple[str, ...]
 
 
@@ -78,7 +78,7 @@ class WindowBlock:
     rows: RowBlock
     keys: int
     top: Node
-    columns: tuple[Column, ...]
+    columns: tuple[Attribute, ...]
     names: tuple[str, ...]
     made_total: bool = False
     """Whether an order with ties was made total by the row's identity."""
@@ -159,7 +159,7 @@ _CLASSES: dict[str, type] = {
     for each in (
         RowBlock, GroupResult, GroupBlock, WindowBlock, WholeBlock,
         *(getattr(expressions, name) for name in (
-            "Column", "Literal", "Call", "AggregateCall", "Order", "Frame", "WindowCall", "Name", "Variable")),
+            "Attribute", "Literal", "Call", "AggregateCall", "Order", "Frame", "WindowCall", "Named", "Variable")),
         *(getattr(nodes, name) for name in (
             "Item", "Scan", "Values", "Project", "Filter", "Join", "Aggregate", "Unnest", "Union", "Window")),
     )
@@ -204,7 +204,7 @@ def with_small_numbers(block: Block) -> Block:
             return [look(each) for each in value]
         if isinstance(value, dict):
             found = {name: look(each) for name, each in value.items()}
-            if value.get("is") in ("Column", "Variable"):
+            if value.get("is") in ("Attribute", "Variable"):
                 found["id"] = numbers.setdefault(value["id"], len(numbers) + 1)
             return found
         return value

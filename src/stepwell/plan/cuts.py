@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stepwell.algebra.expressions import Call, Column, Expression, conjuncts, equal
+from stepwell.algebra.expressions import Attribute, Call, Expression, conjuncts, equal
 from stepwell.algebra.nodes import (
     Filter,
     Fresh,
@@ -68,7 +68,7 @@ class Look:
     nulls: bool = False
     """Whether NULL is a key like any other."""
 
-    def asks(self, scan: Scan, columns: tuple[str, ...], by: Node, keys: tuple[Column, ...]) -> bool:
+    def asks(self, scan: Scan, columns: tuple[str, ...], by: Node, keys: tuple[Attribute, ...]) -> bool:
         """Whether it is what this scan needs: the same columns among the same values."""
         assert isinstance(self.keys, Project)
         own = (self.relation, self.moment, self.columns, self.used, self.keys.child)
@@ -93,7 +93,7 @@ class Cuts:
         pairs = ties_of(join.condition, side.output, by.tree.output)
         return replace(tree, tree=self.restricted(tree.tree, pairs, by.tree)) if pairs else tree
 
-    def restricted(self, node: Node, pairs: Sequence[tuple[int, Column, bool]], by: Node) -> Node:
+    def restricted(self, node: Node, pairs: Sequence[tuple[int, Attribute, bool]], by: Node) -> Node:
         """A tree less rows whose columns, by number, are not among the columns of `by`; a pair says if NULLs meet."""
         if not pairs:
             return node
@@ -105,7 +105,7 @@ class Cuts:
                 below = [
                     (inner.id, column, nulls)
                     for number, column, nulls in pairs
-                    if isinstance(inner := origins.get(number), Column)
+                    if isinstance(inner := origins.get(number), Attribute)
                 ]
                 return replace(node, child=self.restricted(child, below, by))
             case Filter(_, child):
@@ -125,7 +125,7 @@ class Cuts:
             case _:
                 return node
 
-    def _join(self, join: Join, pairs: Sequence[tuple[int, Column, bool]], by: Node) -> Node:
+    def _join(self, join: Join, pairs: Sequence[tuple[int, Attribute, bool]], by: Node) -> Node:
         """Both sides of a join: one by the keys, the other by the rows that are then left of the first."""
         left, right = ({each.id for each in side.output} for side in (join.left, join.right))
         on_left = [pair for pair in pairs if pair[0] in left]
@@ -140,7 +140,7 @@ class Cuts:
             return replace(join, right=first, left=self.restricted(join.left, ties, self._known(first, on_right, by)))
         return join
 
-    def _known(self, node: Node, pairs: Sequence[tuple[int, Column, bool]], by: Node) -> Node:
+    def _known(self, node: Node, pairs: Sequence[tuple[int, Attribute, bool]], by: Node) -> Node:
         """The rows that the keys leave of a tree: as it is if it was cut, else those that meet the keys."""
         if any(scan.cut is not None for scan in scans_of(node)):
             return node
@@ -152,7 +152,7 @@ class Cuts:
             condition = Call("And", (condition, each), "BOOLEAN")
         return Join(JoinKind.SEMI, node, keys, condition)
 
-    def _look(self, scan: Scan, pairs: Sequence[tuple[int, Column, bool]], by: Node) -> Node:
+    def _look(self, scan: Scan, pairs: Sequence[tuple[int, Attribute, bool]], by: Node) -> Node:
         if (
             scan.moment == Moment.DELTA
             or scan.cut is not None
@@ -181,14 +181,14 @@ class Cuts:
 
 
 def ties_of(
-    condition: Expression | None, side: Sequence[Column], by: Sequence[Column]
-) -> list[tuple[int, Column, bool]]:
+    condition: Expression | None, side: Sequence[Attribute], by: Sequence[Attribute]
+) -> list[tuple[int, Attribute, bool]]:
     """The columns of one side that a condition says are equal to columns of the other; FLOAT and DOUBLE never cut."""
     own, others = {each.id for each in side}, {each.id: each for each in by}
     found = []
     for each in conjuncts(condition):
         match each:
-            case Call(function="EqualTo" | "EqualNullSafe", arguments=(Column() as one, Column() as two)):
+            case Call(function="EqualTo" | "EqualNullSafe", arguments=(Attribute() as one, Attribute() as two)):
                 for mine, theirs in ((one, two), (two, one)):
                     is_pair = mine.id in own and theirs.id in others and mine.type == theirs.type
                     if is_pair and mine.type not in ("FLOAT", "DOUBLE"):
@@ -204,7 +204,7 @@ def origin_of(node: Node, column: int) -> tuple[Scan, str] | None:
             return (node, names[column]) if column in names else None
         case Project(items, child):
             inner = next((item.expression for item in items if item.column.id == column), None)
-            return origin_of(child, inner.id) if isinstance(inner, Column) else None
+            return origin_of(child, inner.id) if isinstance(inner, Attribute) else None
         case Filter(_, child) | Unnest(_, _, _, _, child):
             return origin_of(child, column)
         case Join(kind, left, right):

@@ -12,11 +12,11 @@ from dataclasses import replace
 from stepwell.algebra.expressions import (
     ROW,
     AggregateCall,
+    Attribute,
     Call,
-    Column,
     Expression,
     Literal,
-    Name,
+    Named,
     WindowCall,
     and_all,
     columns_in,
@@ -44,7 +44,7 @@ from stepwell.algebra.nodes import (
     expressions_of,
     with_children,
 )
-from stepwell.algebra.reading import Query, UnknownPartError
+from stepwell.algebra.reading import QueryTree, UnknownPartError
 from stepwell.plan.aggregates import ORDERED_BY_TIME, takes_condition
 from stepwell.plan.blocks import (
     LEAF,
@@ -62,7 +62,7 @@ LARGE_EXPRESSION = 4000
 """Parts of the expressions of a block beyond which what stands above it is a block of its own."""
 
 
-def decomposed(query: Query, names: tuple[str, ...], times: Times) -> ViewPlan:
+def decomposed(query: QueryTree, names: tuple[str, ...], times: Times) -> ViewPlan:
     """The blocks of a lowered query whose outputs have these names."""
     cutter = _Decomposition(query.tree, times)
     root = cutter.block(query.tree, query.outputs, names)
@@ -77,7 +77,7 @@ class _Decomposition:
 
     # -- blocks -------------------------------------------------------------------------------------------------------
 
-    def block(self, node: Node, outputs: tuple[Column, ...], names: tuple[str, ...]) -> Block:
+    def block(self, node: Node, outputs: tuple[Attribute, ...], names: tuple[str, ...]) -> Block:
         windows, base = _chain(node)
         if windows:
             return self._window(node, outputs, names)
@@ -126,13 +126,13 @@ class _Decomposition:
         return _above(node, base, {item.column.id: item.expression for item in base.items}) is not None
 
     def _group(
-        self, node: Node, base: Aggregate, outputs: tuple[Column, ...], names: tuple[str, ...]
+        self, node: Node, base: Aggregate, outputs: tuple[Attribute, ...], names: tuple[str, ...]
     ) -> GroupBlock | None:
         keys = tuple(dict.fromkeys(base.keys))
         rows = self._rows(base.child)
         key_columns = [self._fresh.column(key.type, nullable=key.nullable) for key in keys]
         results = _Results(self._fresh, rows, self._times)
-        named: dict[Expression, Expression] = {key: Name(f"_sw_g{index}", key.type) for index, key in enumerate(keys)}
+        named: dict[Expression, Expression] = {key: Named(f"_sw_g{index}", key.type) for index, key in enumerate(keys)}
 
         def change(each: Expression) -> Expression | None:
             if each in named:
@@ -169,7 +169,7 @@ class _Decomposition:
 
     # -- windows ------------------------------------------------------------------------------------------------------
 
-    def _window(self, node: Node, outputs: tuple[Column, ...], names: tuple[str, ...]) -> WindowBlock:
+    def _window(self, node: Node, outputs: tuple[Attribute, ...], names: tuple[str, ...]) -> WindowBlock:
         lowest = node
         current: Node | None = node
         while isinstance(current, Project | Filter | Window):
@@ -202,21 +202,21 @@ class _Results:
 
     def __init__(self, fresh: Fresh, rows: Node, times: Mapping[int, str]) -> None:
         self._fresh = fresh
-        self._names: dict[AggregateCall, Name] = {}
-        self._arguments: dict[Expression, Name] = {}
+        self._names: dict[AggregateCall, Named] = {}
+        self._arguments: dict[Expression, Named] = {}
         self._time = time_column_of(rows, times)
         self.items: list[Item] = []
         self.found: list[GroupResult] = []
 
-    def name(self, call: AggregateCall) -> Name:
+    def name(self, call: AggregateCall) -> Named:
         if call not in self._names:
-            self._names[call] = Name(f"_sw_r{len(self.found)}", call.type)
+            self._names[call] = Named(f"_sw_r{len(self.found)}", call.type)
             self.found.append(self._result(call))
         return self._names[call]
 
-    def _argument(self, expression: Expression) -> Name:
+    def _argument(self, expression: Expression) -> Named:
         if expression not in self._arguments:
-            self._arguments[expression] = Name(f"_sw_x{len(self.items)}", expression.type)
+            self._arguments[expression] = Named(f"_sw_x{len(self.items)}", expression.type)
             column = self._fresh.column(expression.type, nullable=expression.nullable)
             self.items.append(Item(column, expression))
         return self._arguments[expression]
@@ -335,7 +335,7 @@ def _with_leaf(node: Node, lowest: Window, leaf: Scan) -> Node:
     return replace(node, child=_with_leaf(node.child, lowest, leaf))
 
 
-def _columns_used(node: Node, lowest: Window, outputs: tuple[Column, ...]) -> frozenset[int]:
+def _columns_used(node: Node, lowest: Window, outputs: tuple[Attribute, ...]) -> frozenset[int]:
     """The columns that a chain of projections, filters and windows reads of what stands below it."""
     wanted = {each.id for each in outputs}
     for level in _levels(node, lowest):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from stepwell.algebra.expressions import Expression, Name, transform
+from stepwell.algebra.expressions import Expression, Named, transform
 from stepwell.algebra.printing import print_expression
 from stepwell.model.files import DIFF, ROW_ID, ROW_VERSION
 from stepwell.model.relations import Column
@@ -259,8 +259,8 @@ def _of_old(expression: Expression) -> str:
     """An expression over results, as SQL over those of the old state."""
 
     def change(each: Expression) -> Expression | None:
-        if isinstance(each, Name) and each.name.startswith("_sw_r"):
-            return Name(f"_sw_o{each.name.removeprefix('_sw_r')}", each.type)
+        if isinstance(each, Named) and each.name.startswith("_sw_r"):
+            return Named(f"_sw_o{each.name.removeprefix('_sw_r')}", each.type)
         return None
 
     return print_expression(transform(expression, change))

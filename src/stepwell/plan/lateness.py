@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from stepwell.algebra.expressions import Column as TreeColumn
+from stepwell.algebra.expressions import Attribute
 from stepwell.algebra.nodes import Filter, Fresh, Item, Join, JoinKind, Node, Project, Scan, passed
 from stepwell.model.files import DIFF, HIDDEN_PREFIX, ROW_ID, ROW_VERSION
 from stepwell.model.relations import Column
@@ -75,7 +75,7 @@ class _Widening:
         self._columns = columns
         self._fresh = fresh
 
-    def of(self, node: Node) -> tuple[Node, dict[str, TreeColumn]] | None:
+    def of(self, node: Node) -> tuple[Node, dict[str, Attribute]] | None:
         match node:
             case Scan():
                 known = dict(zip(node.names, node.columns, strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stepwell.algebra.expressions import Column, Expression, Name, Subquery, walk
+from stepwell.algebra.expressions import Attribute, Expression, Named, Subquery, walk
 from stepwell.algebra.nodes import Aggregate, Join, JoinKind, Node, Project, Scan, Union, Unnest, Window, children_of
 from stepwell.plan.blocks import LEAF, Block, GroupBlock, RowBlock, WholeBlock, WindowBlock
 
@@ -64,7 +64,7 @@ def lineage_of(node: Node, leaf: Mapping[int, Origins] | None = None) -> dict[in
 def _of(expression: Expression, below: Mapping[int, Origins]) -> Origins:
     found: dict[tuple[int, str], None] = {}
     for each in walk(expression):
-        if isinstance(each, Column):
+        if isinstance(each, Attribute):
             found.update(dict.fromkeys(below.get(each.id, ())))
         elif isinstance(each, Subquery):
             inner = lineage_of(each.plan)
@@ -77,7 +77,7 @@ def _of_group(group: GroupBlock, item: Expression) -> Origins:
     columns = dict(zip(group.rows.names, group.rows.columns, strict=True))
     found: dict[tuple[int, str], None] = {}
     for each in walk(item):
-        if not isinstance(each, Name):
+        if not isinstance(each, Named):
             continue
         names = [each.name]
         if each.name.startswith("_sw_r"):

@@ -18,7 +18,7 @@ from stepwell.model.relations import Column
 from stepwell.model.types import parse_type, quote
 from stepwell.plan.blocks import LEAF, GroupBlock, RowBlock, WindowBlock
 from stepwell.plan.fingerprints import fingerprint
-from stepwell.rules.delta import Cutting, Deltas, NoCutting
+from stepwell.rules.deltas import Cutting, Deltas, NoCutting
 from stepwell.rules.identity import Identified, at
 
 NO_CUTTING = NoCutting()

@@ -14,8 +14,8 @@ from stepwell.plan.blocks import Block, GroupBlock, GroupResult, RowBlock, Whole
 from stepwell.plan.costs import UNKNOWN, Expected
 from stepwell.plan.cuts import Change
 from stepwell.plan.groups import folding_of
-from stepwell.plan.reading import NOTHING, Reading
-from stepwell.rules.delta import joins, only_adds
+from stepwell.plan.read_volume import NOTHING, Reading
+from stepwell.rules.deltas import joins, only_adds
 
 
 class Rule(StrEnum):

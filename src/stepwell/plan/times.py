@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stepwell.algebra.expressions import Call, Column, Expression, Literal, Name, transform, walk
+from stepwell.algebra.expressions import Attribute, Call, Expression, Literal, Named, transform, walk
 from stepwell.algebra.nodes import (
     Filter,
     Join,
@@ -86,7 +86,7 @@ def session_gap(block: Block) -> int | None:
     return next((each.gap for each in block.results if each.gap is not None), None)
 
 
-def time_column_of(tree: Node, times: Times) -> Column | None:
+def time_column_of(tree: Node, times: Times) -> Attribute | None:
     """The first column of a tree that is the time column of what it reads, as it is."""
     known = _Followed(times).of(tree)
     return next((each for each in tree.output if known.get(each.id) == Transfer()), None)
@@ -107,7 +107,7 @@ Known = Mapping[Key, Transfer | None]
 class _Followed:
     """The times in the columns of a tree, from the leaves up."""
 
-    def __init__(self, times: Times, leaf: Mapping[Column, Transfer | None] | None = None) -> None:
+    def __init__(self, times: Times, leaf: Mapping[Attribute, Transfer | None] | None = None) -> None:
         self._times = times
         self._leaf = leaf or {}
 
@@ -163,9 +163,9 @@ def _of_struct(column: int, expression: Expression, below: Known) -> dict[Key, T
     match expression:
         case Call(function="CreateNamedStruct"):
             return {(column, name): _of_expression(part, below) for name, part in _fields(expression)}
-        case Column(id=number):
+        case Attribute(id=number):
             prefix: tuple[int | str, ...] = (number,)
-        case Call(function="GetStructField", arguments=(Column(id=number),)):
+        case Call(function="GetStructField", arguments=(Attribute(id=number),)):
             prefix = (number, expression.get("fieldName"))
         case _:
             return {}
@@ -182,7 +182,7 @@ def _fields(struct: Call) -> list[tuple[str, Expression]]:
     return list(zip(names, struct.arguments[1::2], strict=True))
 
 
-def _of_hops(array: Expression, element: Column, below: Known) -> dict[Key, Transfer | None]:
+def _of_hops(array: Expression, element: Attribute, below: Known) -> dict[Key, Transfer | None]:
     """The times in the fields of an array of structs that is written out: windows that overlap are such."""
     if not isinstance(array, Call) or array.function != "CreateArray" or not array.arguments:
         return {}
@@ -223,7 +223,7 @@ def _hop(found: list[Transfer | None]) -> Transfer | None:
 
 def _of_group(group: GroupBlock, item: Expression, times: Times) -> Transfer | None:
     """What becomes of the watermark in an output of a group: its time key, its end, or the end of its session."""
-    if isinstance(item, Name) and item.name.startswith("_sw_r"):
+    if isinstance(item, Named) and item.name.startswith("_sw_r"):
         result = group.results[int(item.name.removeprefix("_sw_r"))]
         if result.gap is not None:
             return Transfer(shift=1)  # a session that ends with the watermark is over
@@ -251,9 +251,9 @@ def _of_expression(
         return _of_expression(each, known, named)
 
     match expression:
-        case Column(id=number):
+        case Attribute(id=number):
             return known.get(number)
-        case Name(name):
+        case Named(name):
             return (named or {}).get(name)
         case Call(function="Cast", arguments=(inner,)):
             found = of(inner)
@@ -265,7 +265,7 @@ def _of_expression(
         case Call(function="GetStructField", arguments=(inner,)):
             if isinstance(inner, Call) and inner.function == "CreateNamedStruct":
                 return of(dict(_fields(inner))[expression.get("fieldName")])
-            return known.get((inner.id, expression.get("fieldName"))) if isinstance(inner, Column) else None
+            return known.get((inner.id, expression.get("fieldName"))) if isinstance(inner, Attribute) else None
         case Call(function="TruncTimestamp", arguments=(Literal(text), inner)):
             return _after(_truncated(text.strip("'")), of(inner))
         case Call(function="TimestampAddInterval" | "TimeAdd", arguments=(inner, length)):
@@ -422,7 +422,7 @@ def _zoned(inner: Expression, zone: str, known: Known, named: Mapping[str, Trans
     if not local or len(set(local)) != 1:
         return None
     time = _of_expression(local[0].arguments[0], known, named)
-    marker = Name("_local", "TIMESTAMP")
+    marker = Named("_local", "TIMESTAMP")
 
     def change(each: Expression) -> Expression | None:
         return marker if each == local[0] else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from stepwell.algebra.expressions import Column, Expression, Name, transform
+from stepwell.algebra.expressions import Attribute, Expression, Named, transform
 from stepwell.algebra.nodes import Node, Project, Scan, nodes_of
 from stepwell.algebra.printing import print_expression
 from stepwell.plan.blocks import Block, GroupBlock, WholeBlock, rows_of
@@ -50,4 +50,4 @@ def _columns(tree: Node) -> dict[str, str]:
 
 
 def _bare(expression: Expression) -> Expression:
-    return transform(expression, lambda each: Name(f"c{each.id}", each.type) if isinstance(each, Column) else None)
+    return transform(expression, lambda each: Named(f"c{each.id}", each.type) if isinstance(each, Attribute) else None)

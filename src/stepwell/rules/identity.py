@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from stepwell.algebra.expressions import FALSE, ROW, TRUE, Column, Expression, identity, number, transform
+from stepwell.algebra.expressions import FALSE, ROW, TRUE, Attribute, Expression, identity, number, transform
 from stepwell.algebra.nodes import (
     Filter,
     Fresh,
@@ -37,11 +37,11 @@ class Identified:
     """A tree whose output is that of the tree it stands for, and the columns that identify and sign its rows."""
 
     tree: Node
-    id: Column
-    sign: Column | None = None
+    id: Attribute
+    sign: Attribute | None = None
 
     @property
-    def hidden(self) -> tuple[Column, ...]:
+    def hidden(self) -> tuple[Attribute, ...]:
         return (self.id,) if self.sign is None else (self.id, self.sign)
 
 
@@ -131,5 +131,5 @@ def united(node: Union, branches: list[tuple[int, Identified]], fresh: Fresh) ->
     return Identified(Union((*node.columns, id_, *signs), tuple(children)), id_, sign)
 
 
-def _with_row(expression: Expression, id_: Column) -> Expression:
+def _with_row(expression: Expression, id_: Attribute) -> Expression:
     return transform(expression, lambda each: id_ if each == ROW else None)

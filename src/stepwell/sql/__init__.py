@@ -7,7 +7,7 @@ itself judges queries, and nothing here rewrites one, unless it is written in an
 
 from stepwell.sql.composition import Composition
 from stepwell.sql.dialects import Dialect
-from stepwell.sql.outside import is_file, not_allowed, outside_code, refuse_outside
+from stepwell.sql.outside_code import is_file, not_allowed, outside_code, refuse_outside
 from stepwell.sql.parser import parse, split
 from stepwell.sql.references import (
     EXPRESSION,

@@ -22,7 +22,7 @@ from stepwell.algebra.lowering import lowered
 from stepwell.algebra.nodes import Moment, scans_of
 from stepwell.algebra.printing import UnprintableError, print_expression, print_outputs, scan_name
 from stepwell.algebra.pruning import pruned
-from stepwell.algebra.reading import Query, UnknownPartError, read_query
+from stepwell.algebra.reading import QueryTree, UnknownPartError, read_query
 from stepwell.catalog import relations
 from stepwell.engine.definitions import Definitions, load
 from stepwell.engine.failures import translated
@@ -131,7 +131,9 @@ def plan_text(runtime: Runtime, text: str, columns: Mapping[int, Mapping[str, st
         return _plan(runtime.spark.plans, session, frame, text, tuple(frame.columns), inputs, times)[0]
 
 
-def read_text(reader: PlanReader, session: SparkSession, frame: DataFrame, numbers: Mapping[str, int]) -> Query | str:
+def read_text(
+    reader: PlanReader, session: SparkSession, frame: DataFrame, numbers: Mapping[str, int]
+) -> QueryTree | str:
     """The tree of a query that Spark has analyzed, or why there is none that means the same to Spark."""
     try:
         prepared = reader.prepared(reader.analyzed(frame))
@@ -291,7 +293,7 @@ def _refuse_reference(statement: CreateView, reference: Reference) -> None:
     if reference.as_of or reference.changes:
         raise UnsupportedError("a view reads its relations as they are, not as they were", place=reference.slice.place)
     if "$" in name.last:
-        raise UnsupportedError(f'a view cannot read "{name}"', place=name.slice.place, hint="Query it instead.")
+        raise UnsupportedError(f'a view cannot read "{name}"', place=name.slice.place, hint="QueryTree it instead.")
     if len(name.parts) > 1 and name.parts[0].lower() == SYSTEM_NAMESPACE:
         raise UnsupportedError(f'a view cannot read system table "{name}"', place=name.slice.place)
     if name.last.lower() == statement.name.last.lower():

@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.errors import PySparkException
 
-from stepwell.algebra.expressions import Column as TreeColumn
+from stepwell.algebra.expressions import Attribute
 from stepwell.algebra.nodes import Scan
 from stepwell.catalog import Transaction, control, relations, views, watermarks, writes
 from stepwell.engine.define.analysis import Analyzed, analyze, output_types
 from stepwell.engine.definitions import Definitions, load, load_in
 from stepwell.engine.failures import translate
-from stepwell.engine.maintain.maintenance import RESUMED
 from stepwell.engine.read.queries import plain_name, try_out
 from stepwell.engine.runtime import Runtime
 from stepwell.model.epochs import Epoch
@@ -31,6 +30,7 @@ from stepwell.model.errors import (
 )
 from stepwell.model.relations import Column, Definition, Relation, RelationKind
 from stepwell.model.views import (
+    RESUMED,
     UNBUILT,
     Input,
     Judge,
@@ -305,7 +305,7 @@ def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyz
 def _all_of(number: int, columns: tuple[Column, ...]) -> RowBlock:
     """The rows of a block as they are."""
     names = tuple(column.name for column in columns)
-    found = tuple(TreeColumn(index + 1, str(column.type)) for index, column in enumerate(columns))
+    found = tuple(Attribute(index + 1, str(column.type)) for index, column in enumerate(columns))
     return RowBlock(Scan(number, found, names), found, names)
 
 

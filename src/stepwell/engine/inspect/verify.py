@@ -13,7 +13,7 @@ from stepwell.engine.definitions import Definitions, load, load_in
 from stepwell.engine.failures import translated
 from stepwell.engine.maintain.emission import shown_now
 from stepwell.engine.maintain.lateness import LEDGER
-from stepwell.engine.maintain.maintenance import REPAIR, Refresher, by_value
+from stepwell.engine.maintain.maintenance import Refresher, by_value
 from stepwell.engine.maintain.workspace import OWN, Workspace
 from stepwell.engine.runtime import Runtime
 from stepwell.model.epochs import Epoch
@@ -21,7 +21,7 @@ from stepwell.model.errors import StepwellError
 from stepwell.model.files import DIFF, ROW_ID
 from stepwell.model.relations import Relation
 from stepwell.model.types import DOUBLE, FLOAT, parse_type, quote
-from stepwell.model.views import EmitMode, Input, RelationId, ViewState, stale
+from stepwell.model.views import REPAIR, EmitMode, Input, RelationId, ViewState, stale
 from stepwell.model.watermarks import NEVER, MarkRecord
 from stepwell.plan.blocks import Block, GroupBlock, WholeBlock, WindowBlock
 from stepwell.plan.emission import shown

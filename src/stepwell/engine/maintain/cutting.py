@@ -17,7 +17,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
-from stepwell.algebra.expressions import Column
+from stepwell.algebra.expressions import Attribute
 from stepwell.algebra.nodes import Fresh, Moment, Scan
 from stepwell.algebra.printing import name_of, print_tree, scan_name
 from stepwell.engine.failures import is_too_large
@@ -118,7 +118,7 @@ class Cutter:
         frame = self._workspace.run(text, self._view, pace=Pace.SOME)
         F.broadcast(frame).createOrReplaceTempView(look.name)
 
-    def _ranges(self, look: Look, key: Column) -> Ranges | None:
+    def _ranges(self, look: Look, key: Attribute) -> Ranges | None:
         """Where the values of a key lie, if that is known without a job."""
         origin = origin_of(look.keys, key.id)
         if origin is None:

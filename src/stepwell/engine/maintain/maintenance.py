@@ -37,7 +37,18 @@ from stepwell.model.files import DIFF, ROW_ID, ROW_VERSION, DataFile, NewFile, S
 from stepwell.model.functions import unlike
 from stepwell.model.relations import Column, Relation
 from stepwell.model.types import DOUBLE, FLOAT, STRING, DataType, parse_type, quote
-from stepwell.model.views import UNBUILT, EmitMode, Outcome, Refresh, RelationId, ViewRecord, ViewState, held
+from stepwell.model.views import (
+    REPAIR,
+    RESUMED,
+    UNBUILT,
+    EmitMode,
+    Outcome,
+    Refresh,
+    RelationId,
+    ViewRecord,
+    ViewState,
+    held,
+)
 from stepwell.model.watermarks import NEVER, LateCount, MarkRecord
 from stepwell.plan.aggregates import REFOLD
 from stepwell.plan.blocks import Block, GroupBlock, RowBlock, WholeBlock, WindowBlock
@@ -46,7 +57,7 @@ from stepwell.plan.cuts import Change
 from stepwell.plan.fingerprints import fingerprint
 from stepwell.plan.groups import IN_ROWS, IN_STATE, STATE_VERSION, Folding, direct, folding_of, grouped_rows
 from stepwell.plan.lateness import SIGN
-from stepwell.plan.reading import reading_of
+from stepwell.plan.read_volume import reading_of
 from stepwell.plan.render import (
     delta_sql,
     difference,
@@ -60,14 +71,8 @@ from stepwell.plan.render import (
 )
 from stepwell.plan.steps import ANEW, Rule, Step, plan_step
 from stepwell.plan.wording import users_words
-from stepwell.rules.delta import is_netted, only_adds
+from stepwell.rules.deltas import is_netted, only_adds
 from stepwell.storage import write_batch
-
-REPAIR = "repair"
-"""The reason of a view that is to be written anew, whatever is stored."""
-
-RESUMED = "resumed"
-"""The reason of a view that is to catch up with the changes that it has missed."""
 
 LARGE_STATE = 4 * 2**20
 """A state of more bytes than this is read by the range of the keys that have changed, which takes a job to know."""

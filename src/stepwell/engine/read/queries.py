@@ -12,7 +12,7 @@ from stepwell.engine.failures import translated
 from stepwell.engine.read.snapshots import Snapshot
 from stepwell.engine.read.stopped import stopped
 from stepwell.engine.read.system import SYSTEM_NAMESPACE, system_frame
-from stepwell.engine.runtime import Runtime
+from stepwell.engine.runtime import EXTERNAL_CODE, Runtime
 from stepwell.model.epochs import Epoch
 from stepwell.model.errors import (
     ConflictError,
@@ -43,11 +43,8 @@ from stepwell.sql import (
 )
 from stepwell.sql.statements import Name, Slice
 
-EXTERNAL_CODE = "allow_external_code"
-"""The setting of a session that lets its queries run commands and Java code, and read files."""
 _TRIES = 10
 """How often relations are looked up before the user hears that they keep changing."""
-
 
 _SAMPLE = re.compile(
     r"\s*(/\*.*?\*/\s*)?TABLESAMPLE\s*\([^)]*\)(\s*REPEATABLE\s*\(\s*\d+\s*\))?", re.IGNORECASE | re.DOTALL

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from stepwell.algebra.nodes import Fresh, Moment, Node, scans_of
 from stepwell.plan.blocks import Block, WholeBlock, rows_of
 from stepwell.plan.cuts import Cuts, Sizes
-from stepwell.rules.delta import Deltas
+from stepwell.rules.deltas import Deltas
 
 WORTHWHILE = 32 * 2**20
 """Bytes below which the choice is not worth a thought."""

@@ -16,7 +16,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from stepwell.algebra.expressions import TRUE, Column, identity, null, number
+from stepwell.algebra.expressions import TRUE, Attribute, identity, null, number
 from stepwell.algebra.nodes import (
     Filter,
     Fresh,
@@ -139,7 +139,7 @@ class Deltas:
         children = []
         for term in terms:
             assert term.sign is not None
-            columns: tuple[Column, ...] = (*node.output, term.id, term.sign)
+            columns: tuple[Attribute, ...] = (*node.output, term.id, term.sign)
             children.append(Project(tuple(Item(self.fresh.like(each), each) for each in columns), term.tree))
         return Identified(Union((*node.output, id_, sign), tuple(children)), id_, sign)
 
