@@ -26,10 +26,11 @@ def start() -> None:
     mark = uuid.uuid4().hex
     reading, writing = os.pipe()
     environment = {name: value for name, value in os.environ.items() if name != MARK}
-    subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, __file__, mark], stdin=reading, env=environment, start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
+    process.returncode = 0  # nobody waits for it: it ends after us
     os.close(reading)
     os.environ[MARK] = mark
     _pipe[:] = [writing]
