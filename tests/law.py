@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -100,16 +102,31 @@ def play(
     assert played >= examples
 
 
-def is_seen(folder: Path, name: str, query: str, seed: Callable[[], None]) -> bool:
-    """Whether a bug, put in by `seed` once a view is built, makes the view differ from its query."""
+@contextmanager
+def prepared(folder: Path) -> Iterator[stepwell.Database]:
+    """A warehouse with the tables, for bugs to be seeded in."""
     with stepwell.connect(folder / "warehouse") as db:
         db.sql(TABLES)
-        db.sql("INSERT INTO t (a, g, s) VALUES (1, 1, 'x'), (2, 1, 'y'), (3, 2, 'x'), (2, 2, 'z'), (5, 1, 'q')")
-        db.sql("INSERT INTO u VALUES (1, 'x'), (2, 'y')")
-        db.sql("INSERT INTO k VALUES (1, 1, 1), (2, 2, 3)")
-        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        yield db
+
+
+def is_seen(
+    db: stepwell.Database,
+    name: str,
+    query: str,
+    seed: Callable[[pytest.MonkeyPatch], None],
+    patch: pytest.MonkeyPatch,
+) -> bool:
+    """Whether a bug, put in by `seed` once a view is built, makes the view differ from its query; it is gone after."""
+    db.sql(
+        "BEGIN; TRUNCATE TABLE t; TRUNCATE TABLE u; TRUNCATE TABLE k;"
+        "INSERT INTO t (a, g, s) VALUES (1, 1, 'x'), (2, 1, 'y'), (3, 2, 'x'), (2, 2, 'z'), (5, 1, 'q');"
+        "INSERT INTO u VALUES (1, 'x'), (2, 'y'); INSERT INTO k VALUES (1, 1, 1), (2, 2, 3); COMMIT"
+    )
+    db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    try:
         assert wrong_views(db, {name: query}) == []
-        seed()
+        seed(patch)
         for statement in (
             "INSERT INTO t (a, g, s) VALUES (2, 2, 'w'), (1, 1, 'x'), (3, 3, 'w')",
             "INSERT INTO u VALUES (3, 'x')",
@@ -123,6 +140,9 @@ def is_seen(folder: Path, name: str, query: str, seed: Callable[[], None]) -> bo
                 return True  # the view has failed, and says so
             if wrong_views(db, {name: query}):
                 return True
+    finally:
+        patch.undo()
+        db.sql(f"DROP MATERIALIZED VIEW {name}")
     return False
 
 

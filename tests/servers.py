@@ -15,6 +15,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+import guardian
+
 QUICK = ("fsync=off", "full_page_writes=off", "shared_buffers=16MB", "max_wal_size=64MB", "autovacuum=off")
 """Settings for a server that nobody pulls the plug of: what dies in these tests are its clients."""
 
@@ -63,6 +65,7 @@ class PostgresServer:
             stdout=subprocess.DEVNULL,
             stderr=self._log,
         )
+        guardian.guard(self._process.pid)
         self._wait()
 
     def new_database(self) -> str:

@@ -23,10 +23,20 @@ from stepwell.catalog import leases
 from stepwell.engine import Runtime, open_runtime
 from stepwell.storage import Warehouse
 
-COUNT = 15
+TORTURE = bool(os.environ.get("STEPWELL_TORTURE"))
+COUNT = 15 if TORTURE else 8
+SECONDS = 20 if TORTURE else 8
+"""How long statements of every kind run at once."""
+
+CATALOGS = ["sqlite", "postgresql"]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+def on(catalog: str) -> pytest.MarkDecorator:
+    """The catalog of a test; under torture it is both, one after the other."""
+    return pytest.mark.parametrize("catalog", CATALOGS if TORTURE else [catalog], indirect=True)
+
+
+@pytest.fixture
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/warehouse/catalog.db"
@@ -82,6 +92,7 @@ def prepare(warehouse: Path, catalog: str) -> None:
         writing.table(db)
 
 
+@on("sqlite")
 def test_writers_in_many_processes_lose_and_double_nothing(tmp_path: Path, catalog: str) -> None:
     warehouse = tmp_path / "warehouse"
     prepare(warehouse, catalog)
@@ -93,7 +104,15 @@ def test_writers_in_many_processes_lose_and_double_nothing(tmp_path: Path, catal
         assert sorted(writing.read(db._runtime)) == sorted(safe)
 
 
-@pytest.mark.parametrize("harm", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize(
+    ("harm", "catalog"),
+    [
+        (harm, catalog)
+        for harm, usual in ((signal.SIGKILL, "postgresql"), (signal.SIGSTOP, "sqlite"))
+        for catalog in (CATALOGS if TORTURE else [usual])
+    ],
+    indirect=["catalog"],
+)
 def test_a_leader_that_dies_or_sleeps_is_followed_and_then_refused(
     tmp_path: Path, catalog: str, harm: signal.Signals
 ) -> None:
@@ -101,7 +120,7 @@ def test_a_leader_that_dies_or_sleeps_is_followed_and_then_refused(
     prepare(warehouse, catalog)
     # To look on: a whole database might lead by itself.
     runtime = open_runtime(Warehouse(str(warehouse)), catalog)
-    with writers(warehouse, catalog, [0, 100_000, 200_000], 100) as started:
+    with writers(warehouse, catalog, [0, 100_000, 200_000], 100 if TORTURE else 40) as started:
         pid = None
         while pid not in {writer.pid for writer in started} or len(writing.read(runtime)) < 10:
             assert any(writer.poll() is None for writer in started), "they were done before one could be harmed"
@@ -131,6 +150,7 @@ def test_a_leader_that_dies_or_sleeps_is_followed_and_then_refused(
         assert len(held) <= len(safe) + 1
 
 
+@on("postgresql")
 def test_the_same_rows_changed_by_two_processes_in_one_interval_change_once(tmp_path: Path, catalog: str) -> None:
     """Two deletes of a row, two upserts of a key, and updates that must not be lost, all inside one barrier interval."""
     warehouse, go = tmp_path / "warehouse", tmp_path / "go"
@@ -175,6 +195,7 @@ def test_the_same_rows_changed_by_two_processes_in_one_interval_change_once(tmp_
             assert db.sql(f"VERIFY {view}").collect()[0]["ok"]
 
 
+@on("sqlite")
 def test_a_lease_that_a_wrong_clock_made_endless_is_taken_all_the_same(
     tmp_path: Path, catalog: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +212,7 @@ def test_a_lease_that_a_wrong_clock_made_endless_is_taken_all_the_same(
     runtime.catalog.close()
 
 
+@on("postgresql")
 def test_a_leader_whose_clock_jumps_goes_on_leading(tmp_path: Path, catalog: str) -> None:
     class Jumping:
         """A clock that somebody sets, forwards and back."""
@@ -227,7 +249,7 @@ def test_no_deadlock_under_load(tmp_path: Path, catalog: str) -> None:
         ["CREATE TABLE IF NOT EXISTS extra (x INT)", "DROP TABLE IF EXISTS extra", "VACUUM"],
         ["ALTER MATERIALIZED VIEW sums PAUSE", "ALTER MATERIALIZED VIEW sums RESUME", "VERIFY sums"],
     ]
-    until = time.monotonic() + 20
+    until = time.monotonic() + SECONDS
 
     def work(number: int) -> None:
         try:

@@ -18,7 +18,7 @@ from stepwell import StepwellWarning
 from times import SECOND, Content, Level, first_open, grouped, hopping, sessions, tumbling
 from views import answer
 
-EXAMPLES = 60 if os.environ.get("STEPWELL_TORTURE") else 4
+EXAMPLES = 60 if os.environ.get("STEPWELL_TORTURE") else 2
 BASE = datetime(2024, 5, 1)
 
 TRADES = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import warnings
@@ -208,13 +209,13 @@ def test_the_command_line_says_warning(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-# -- one among fifty ------------------------------------------------------------------------------------------------------
+# -- one among many ------------------------------------------------------------------------------------------------------
 
-TABLES, EPOCHS = 25, 100
+TABLES, EPOCHS = (25, 100) if os.environ.get("STEPWELL_TORTURE") else (9, 16)
 
 
-def test_a_failing_view_among_fifty_for_a_hundred_epochs(tmp_path: Path) -> None:
-    """Twenty-five tables with two views each. One of them fails, comes back, and fails again; the others never notice."""
+def test_a_failing_view_among_many_for_many_epochs(tmp_path: Path) -> None:
+    """Tables with two views each. One of them fails, comes back, and fails again; the others never notice."""
     queries: dict[str, str] = {}
     for number in range(TABLES):
         kinds = [
@@ -234,7 +235,7 @@ def test_a_failing_view_among_fifty_for_a_hundred_epochs(tmp_path: Path) -> None
         queries |= {f"{name}{number}": text.format(f"t{number}", number) for name, text in kinds.items()}
     queries["doubled0"] = "SELECT id, 100 DIV (a - 7) AS d FROM t0"  # the one that fails
     queries["ranked0"] = "SELECT sum(d) AS s FROM doubled0"  # and the one below it
-    assert len(queries) == 50
+    assert len(queries) == 2 * TABLES
     sick = ("doubled0", "ranked0")
     healthy = {name: text for name, text in queries.items() if name not in sick}
     failed = 0
@@ -247,7 +248,7 @@ def test_a_failing_view_among_fifty_for_a_hundred_epochs(tmp_path: Path) -> None
         before = db.epoch
         for epoch in range(EPOCHS):
             table = 0 if epoch % 4 == 0 else epoch % TABLES
-            db.sql(f"INSERT INTO t{table} VALUES ({epoch % 20}, {epoch % 11}, {epoch % 3})")
+            db.sql(f"INSERT INTO t{table} VALUES ({epoch % 20}, {7 if epoch % 8 == 4 else epoch % 6}, {epoch % 3})")
             if states(db)["doubled0"][0] == "error" and epoch % 8 == 7:
                 failed += 1
                 db.sql("DELETE FROM t0 WHERE a = 7")

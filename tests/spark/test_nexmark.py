@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
@@ -19,6 +21,7 @@ from stepwell.rules import deltas
 from views import answer, contents, rounded
 
 SIZES = [(250, 0), (200, 10), (200, 10)]
+EPOCHS = len(SIZES) if os.environ.get("STEPWELL_TORTURE") else 2
 """Events and corrections of each epoch."""
 
 GAP = timedelta(milliseconds=200)
@@ -111,7 +114,7 @@ def test_every_view_equals_its_query_after_every_epoch(
     compared = 0
     seen: Counter[str] = Counter()
     queries = {name: f"SELECT * FROM {name}" for name in tables} | {name: VIEWS[name] for name in EARLY}
-    for number, batch in enumerate(stream(2024, SIZES, GAP)):
+    for number, batch in enumerate(itertools.islice(stream(2024, SIZES, GAP), EPOCHS)):
         apply(db, batch)
         if number == 0:
             create_views(db, (name for name in VIEWS if name not in EARLY))

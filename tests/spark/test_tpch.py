@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from stepwell.bench import tpch
 from stepwell.bench.tpch_queries import QUERIES
 from views import answer, wrong_views
 
-BATCHES = 2
+BATCHES = [0, 1, 2, 3] if os.environ.get("STEPWELL_TORTURE") else [1]
+"""Batches of changes; in every second one all is read as if it were much."""
+
 STRICT = "WITH (refresh_policy = 'incremental strict')"
 
 
@@ -42,9 +45,9 @@ def test_every_query_of_tpch_is_accepted_under_strict(loaded: stepwell.Database)
     assert [policies[name] for name in QUERIES] == ["incremental strict"] * len(QUERIES)
 
 
-@pytest.mark.parametrize("batch", range(BATCHES))
+@pytest.mark.parametrize("batch", BATCHES)
 def test_maintained_equals_recomputed(loaded: stepwell.Database, batch: int) -> None:
-    """Orders and lines inserted, updated and deleted; in every second batch all is read as if it were much."""
+    """Orders and lines inserted, updated and deleted."""
     as_if_large(batch % 2 == 1, loaded)
     try:
         tpch.change(loaded, batch, share=60)
@@ -56,7 +59,7 @@ def test_maintained_equals_recomputed(loaded: stepwell.Database, batch: int) -> 
 
 def test_a_batch_that_is_left_out_is_seen(loaded: stepwell.Database) -> None:
     loaded.sql("ALTER MATERIALIZED VIEW q1 PAUSE")
-    tpch.change(loaded, BATCHES, share=60)
+    tpch.change(loaded, len(BATCHES) + 1, share=60)
     assert [each.split(" ")[0] for each in wrong_views(loaded, {"q1": QUERIES["q1"], "q6": QUERIES["q6"]})] == ["q1"]
     loaded.sql("ALTER MATERIALIZED VIEW q1 RESUME")
     assert wrong_views(loaded, {"q1": QUERIES["q1"]}) == []

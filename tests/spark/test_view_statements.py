@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -317,6 +318,10 @@ def test_when_most_rows_change_the_view_is_recomputed(db: stepwell.Database) -> 
     )
 
 
+FILES = (1, 33, 500) if os.environ.get("STEPWELL_TORTURE") else (1, 40)
+"""From 33 files on, Spark by itself would list them by a job."""
+
+
 def test_the_jobs_of_an_epoch_do_not_grow_with_the_files(
     db: stepwell.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,7 +337,7 @@ def test_the_jobs_of_an_epoch_do_not_grow_with_the_files(
         db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
     db.sql("ALTER MATERIALIZED VIEW both PAUSE")  # so that what comes next is quick
     seen, written = {}, 1
-    for files in (1, 33, 500):
+    for files in FILES:
         for value in range(written, files):
             writing.write(db, table, [value])
         written = max(written, files)
@@ -343,7 +348,7 @@ def test_the_jobs_of_an_epoch_do_not_grow_with_the_files(
         seen[files] = refreshed(db, db.epoch)
         assert wrong_views(db, queries) == []
         db.sql("ALTER MATERIALIZED VIEW both PAUSE")
-    assert seen[1] == seen[33] == seen[500]
+    assert all(each == seen[1] for each in seen.values())
     assert set(seen[1]) == {"both", "n"}
 
 

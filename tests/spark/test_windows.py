@@ -15,7 +15,7 @@ import stepwell
 from stepwell.model.errors import StepwellError
 from views import answer, wrong_views
 
-EXAMPLES = 100 if os.environ.get("STEPWELL_TORTURE") else 3
+EXAMPLES = 100 if os.environ.get("STEPWELL_TORTURE") else 2
 
 SECOND = "INTERVAL '1 second'"
 BARS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from dataclasses import replace
 
 import pytest
@@ -84,7 +85,7 @@ def test_plain_inserts_need_no_consolidation_however_many() -> None:
     assert needs_consolidation([file(1), change])
 
 
-@settings(max_examples=settings().max_examples // 10)
+@settings(max_examples=200 if os.environ.get("STEPWELL_TORTURE") else 10)
 @given(st.lists(st.tuples(st.integers(1, 3000), st.booleans()), min_size=200, max_size=400))
 def test_there_are_never_more_than_64_live_files(writes: list[tuple[int, bool]]) -> None:
     live: list[DataFile] = []

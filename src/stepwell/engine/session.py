@@ -294,7 +294,7 @@ def _ours(base: SparkSession) -> SparkSession:
 
 
 def start_spark(master: str | None) -> SparkSession:
-    """The process's Spark: the one that runs already, or a new one, local unless `master` says otherwise."""
+    """The process's Spark: the one that runs already, or a new one, local unless `master` or STEPWELL_SPARK differ."""
     with _starting:
         if _is_java_gone():
             _forget_java()
@@ -314,7 +314,7 @@ def start_spark(master: str | None) -> SparkSession:
         before = os.environ.get("JAVA_HOME")
         os.environ["JAVA_HOME"] = java_home_for_spark(java)
         try:
-            return _builder(master).getOrCreate()
+            return _builder(master or os.environ.get("STEPWELL_SPARK")).getOrCreate()
         except (PySparkException, RuntimeError, OSError) as error:
             raise StepwellError(
                 "Spark does not start", detail=str(error).splitlines()[0], hint="stepwell doctor says what was found.",
@@ -370,7 +370,7 @@ def _builder(master: str | None) -> SparkSession.Builder:
         .config("spark.sql.warehouse.dir", (folder / "unused").as_uri())
         .config("spark.sql.catalogImplementation", "in-memory")
     )
-    if master is None:
+    if master is None or master.startswith("local"):
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         builder = builder.config("spark.driver.memory", driver_memory(memory))
     if master is None or master.startswith("local"):  # nobody on another machine has any business with it

@@ -1,18 +1,6 @@
-"""The breadth of SQL against its law: subqueries, set operations, grouping sets and windows, kept equal to their query."""
+"""Queries in every form of SQL over the tables of `law`: each can be maintained by a rule, or is computed anew."""
 
 from __future__ import annotations
-
-import os
-from collections.abc import Callable, Iterator
-
-import pytest
-
-import stepwell
-from law import TABLES, play
-from views import answer
-
-TORTURE = bool(os.environ.get("STEPWELL_TORTURE"))
-EXAMPLES = 200 if TORTURE else 2
 
 QUERIES = {
     "is_in": "SELECT a, s FROM t WHERE a IN (SELECT a FROM u WHERE c = 'x')",
@@ -66,28 +54,3 @@ ANEW = {
     "united_first": "SELECT a FROM t UNION SELECT a FROM k ORDER BY a DESC LIMIT 2",
 }
 """What looks at all rows, and is computed anew from parts that are not."""
-
-EVERY = {**QUERIES, **ANEW}
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stepwell.Database]:
-    with stepwell.connect(tmp_path_factory.mktemp("breadth")) as db:
-        db.sql(TABLES)
-        for name, query in QUERIES.items():
-            # strict: each has a rule, or is refused here
-            db.sql(f"CREATE MATERIALIZED VIEW {name} WITH (refresh_policy = 'incremental strict') AS {query}")
-        for name, query in ANEW.items():
-            with pytest.raises(stepwell.StepwellError, match="cannot be maintained incrementally"):
-                db.sql(f"CREATE MATERIALIZED VIEW {name} WITH (refresh_policy = 'incremental strict') AS {query}")
-            db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
-        yield db
-
-
-def test_maintained_equals_recomputed(
-    shared: stepwell.Database, record_property: Callable[[str, object], None]
-) -> None:
-    """One history without end, an epoch an example; every form of SQL sees each of them."""
-    play(shared, EVERY, EXAMPLES, record_property)
-    for name in EVERY if TORTURE else list(EVERY)[::4]:
-        assert answer(shared, f"VERIFY {name}")[0][2] is True, name
