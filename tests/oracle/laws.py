@@ -19,6 +19,7 @@ from stepwell.algebra.expressions import Attribute, Subquery, walk
 from stepwell.algebra.lowering import lowered
 from stepwell.algebra.nodes import Fresh, Join, JoinKind, Moment, Node, Scan, expressions_of, nodes_of, rebuilt
 from stepwell.algebra.pruning import pruned
+from stepwell.algebra.pushing import pushed
 from stepwell.algebra.reading import QueryTree
 from stepwell.plan.blocks import ViewPlan
 from stepwell.plan.cuts import Change, Cuts, Look, Sizes
@@ -216,12 +217,14 @@ def loses_nothing(tree: Node, step: Step) -> None:
     wanted = tree.output[::2]
     short = pruned(found, {each.id for each in wanted})
     demand(bag(found, step, wanted) == bag(short, step, wanted), "a pruned tree has other rows")
+    moved = pushed(found)
+    demand(bag(found, step, wanted) == bag(moved, step, wanted), "a tree with conditions further down has other rows")
 
 
 def plan_of(tree: Node) -> ViewPlan:
     """The blocks of a query."""
     query = lowered(QueryTree(tree, tree.output))
-    query = replace(query, tree=pruned(query.tree, {each.id for each in query.outputs}))
+    query = replace(query, tree=pruned(pushed(query.tree), {each.id for each in query.outputs}))
     return decomposed(query, tuple(f"o{index}" for index in range(len(tree.output))), {})
 
 

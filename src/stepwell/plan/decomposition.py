@@ -44,6 +44,7 @@ from stepwell.algebra.nodes import (
     expressions_of,
     with_children,
 )
+from stepwell.algebra.printing import print_expression
 from stepwell.algebra.reading import QueryTree, UnknownPartError
 from stepwell.plan.aggregates import ORDERED_BY_TIME, takes_condition
 from stepwell.plan.blocks import (
@@ -215,6 +216,8 @@ class _Results:
         return self._names[call]
 
     def _argument(self, expression: Expression) -> Named:
+        if not columns_in(expression) and not any(each == ROW for each in walk(expression)):
+            return Named(print_expression(expression), expression.type)  # a constant stays one: some have to be
         if expression not in self._arguments:
             self._arguments[expression] = Named(f"_sw_x{len(self.items)}", expression.type)
             column = self._fresh.column(expression.type, nullable=expression.nullable)

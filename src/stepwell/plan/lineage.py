@@ -83,7 +83,7 @@ def _of_group(group: GroupBlock, item: Expression) -> Origins:
         if each.name.startswith("_sw_r"):
             result = group.results[int(each.name.removeprefix("_sw_r"))]
             names = list(result.arguments[:1] if result.function in ("First", "Last") else result.arguments)
-        for name in names:
+        for name in (each for each in names if each in columns):
             found.update(dict.fromkeys(below.get(columns[name].id, ())))
     return tuple(found)
 

@@ -152,7 +152,7 @@ def _row_rules(tree: Node, *, inside: bool) -> list[Explained]:
         match node:
             case Join(kind):
                 found.append(_join_rule(kind))
-            case Union():
+            case Union() if ("union all", Rule.APPLY, None) not in found:
                 found.append(("union all", Rule.APPLY, None))
             case Filter(condition) if condition != TRUE:
                 words.append("filter")

@@ -22,6 +22,7 @@ from stepwell.algebra.lowering import lowered
 from stepwell.algebra.nodes import Moment, scans_of
 from stepwell.algebra.printing import UnprintableError, print_expression, print_outputs, scan_name
 from stepwell.algebra.pruning import pruned
+from stepwell.algebra.pushing import pushed
 from stepwell.algebra.reading import QueryTree, UnknownPartError, read_query
 from stepwell.catalog import relations
 from stepwell.engine.definitions import Definitions, load
@@ -172,6 +173,7 @@ def _plan(
         return ViewPlan(WholeBlock(text, names, query, whole)), {}
     try:
         query = lowered(query)
+        query = dataclasses.replace(query, tree=pushed(query.tree))
         kept = {
             column.id
             for scan in scans_of(query.tree)
