@@ -202,7 +202,7 @@ def print_expression(expression: Expression) -> str:
 
 
 _INFIX = {
-    "Add": "+", "Subtract": "-", "Multiply": "*", "Divide": "/", "Remainder": "%", "IntegralDivide": "div",
+    "Add": "+", "Subtract": "-", "Multiply": "*", "Divide": "/", "Remainder": "%", "IntegralDivide": "DIV",
     "And": "AND", "Or": "OR", "EqualTo": "=", "EqualNullSafe": "<=>", "LessThan": "<", "LessThanOrEqual": "<=",
     "GreaterThan": ">", "GreaterThanOrEqual": ">=", "BitwiseAnd": "&", "BitwiseOr": "|", "BitwiseXor": "^",
     "DateAddInterval": "+", "DateAddYMInterval": "+", "TimestampAddYMInterval": "+", "TimestampAddInterval": "+",

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stepwell.algebra.expressions import Attribute
-from stepwell.algebra.nodes import Filter, Fresh, Item, Join, JoinKind, Node, Project, Scan, passed
+from stepwell.algebra.nodes import Filter, Fresh, Item, Join, JoinKind, Node, Project, Scan, Unnest, passed
 from stepwell.model.files import DIFF, HIDDEN_PREFIX, ROW_ID, ROW_VERSION
 from stepwell.model.relations import Column
 from stepwell.model.types import BIGINT, parse_type, quote
@@ -69,7 +69,7 @@ def with_sources(rows: RowBlock, column: str, columns: Mapping[int, Mapping[str,
 
 
 class _Widening:
-    """Trees with all columns of the relations that they read, by their names; not where rows become several."""
+    """Trees with all columns of the relations that they read, by their names; not through a union."""
 
     def __init__(self, columns: Mapping[int, Mapping[str, str]], fresh: Fresh) -> None:
         self._columns = columns
@@ -84,7 +84,7 @@ class _Widening:
                 names, columns = tuple(found), tuple(found.values())
                 shown = {name: each for name, each in found.items() if not name.startswith(HIDDEN_PREFIX)}
                 return replace(node, columns=columns, names=names), shown
-            case Filter():
+            case Filter() | Unnest():
                 below = self.of(node.child)
                 return None if below is None else (replace(node, child=below[0]), below[1])
             case Project():

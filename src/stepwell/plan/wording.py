@@ -22,7 +22,18 @@ def users_words(block: Block, text: str) -> str:
         if said == text:
             break
         text = said
-    return text.replace("`", "")
+    text = re.sub(r"CAST\((-?\w+?)L? AS \w+(?:\(\d+,\d+\))?\)", r"\1", text.replace("`", ""))
+    return text[1:-1] if _is_wrapped(text) else text
+
+
+def _is_wrapped(text: str) -> bool:
+    """Whether the first parenthesis of a text is closed by its last."""
+    depth = 0
+    for index, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return index == len(text) - 1 and text.startswith("(")
+    return False
 
 
 def _words(block: Block) -> dict[str, str]:

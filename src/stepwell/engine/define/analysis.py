@@ -17,9 +17,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from stepwell.algebra.expressions import Expression
+from stepwell.algebra.expressions import Call, Expression, walk
 from stepwell.algebra.lowering import lowered
-from stepwell.algebra.nodes import Moment, scans_of
+from stepwell.algebra.nodes import Moment, expressions_of, nodes_of, scans_of
 from stepwell.algebra.printing import UnprintableError, print_expression, print_outputs, scan_name
 from stepwell.algebra.pruning import pruned
 from stepwell.algebra.pushing import pushed
@@ -171,6 +171,7 @@ def _plan(
     query = read_text(reader, session, frame, numbers)
     if isinstance(query, str):
         return ViewPlan(WholeBlock(text, names, query, whole)), {}
+    _refuse_windows_of_text(query)
     try:
         query = lowered(query)
         query = dataclasses.replace(query, tree=pushed(query.tree))
@@ -195,6 +196,20 @@ def _plan(
     except UnstorableTypeError as error:
         return ViewPlan(WholeBlock(text, names, error.message, whole)), {}
     return plan, lineage
+
+
+def _refuse_windows_of_text(query: QueryTree) -> None:
+    """Refuse a window over a text: Spark would cast it to an instant, and fail at the first that is none."""
+    for node in nodes_of(query.tree):
+        for expression in expressions_of(node):
+            for each in walk(expression):
+                if isinstance(each, Call) and each.function == "UnixMicros":
+                    inner = each.arguments[0]
+                    if isinstance(inner, Call) and inner.function == "Cast" and inner.arguments[0].type == "STRING":
+                        raise InvalidDefinitionError(
+                            "a window is over time, and what this one is over is STRING",
+                            hint="CAST it to TIMESTAMP in a subquery, if every text is an instant.",
+                        )
 
 
 def _require_storable(rows: RowBlock | None) -> None:
