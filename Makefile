@@ -10,7 +10,7 @@ demo: $(READY)
 	$(BIN)/stepwell demo
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -19,7 +19,7 @@ check: $(READY)
 	$(BIN)/python -m pytest -q -n 2 tests/unit
 
 torture: $(READY)
-	STEPWELL_TORTURE=1 $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder tests/laws tests/spark tests/recovery
+	STEPWELL_TORTURE=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/laws tests/spark tests/recovery
 	PYTHONPATH=tests $(BIN)/python -m querygen --queries 3000
 
 bench: $(READY)

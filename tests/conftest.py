@@ -3,8 +3,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -73,31 +72,10 @@ SLOW = (
 )
 """The files that take longest, which go first, so that no worker ends alone."""
 
-WHOLE = {"test_histories.py", "test_loading.py"}
-"""Files whose tests count together."""
 
-PIECE = 6
-"""How many tests of a file that share nothing go to a worker together."""
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let tests that share a fixture of their file run in one worker, and the others of it in small pieces."""
+    """Let the files that take longest go first; a worker has a whole file to itself."""
     items.sort(key=lambda item: SLOW.index(item.path.name) if item.path.name in SLOW else len(SLOW))
-    alone: Counter[Path] = Counter()
-    for item in items:
-        shared = sorted(name for name, defined in fixtures_of(item).items() if defined[-1].scope == "module")
-        piece = "" if item.path.name in WHOLE else ",".join(shared)
-        if not shared and item.path.name not in WHOLE:
-            piece = str(alone[item.path] // PIECE)
-            alone[item.path] += 1
-        item.add_marker(pytest.mark.xdist_group(f"{item.path.name}:{piece}"))
-
-
-def fixtures_of(item: pytest.Item) -> Mapping[str, Sequence[pytest.FixtureDef[object]]]:
-    """The fixtures that a test uses, by name."""
-    found: Mapping[str, Sequence[pytest.FixtureDef[object]]] = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]  # which has no other name
-    return found
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

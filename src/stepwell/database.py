@@ -65,7 +65,7 @@ class Database:
         """Run one parsed statement."""
         word = statement.slice.text.split(None, 1)[0].upper()
         try:
-            with self.statement(), self._runtime.doing(f"running {word}"), translated():
+            with translated(), self.statement(), self._runtime.doing(f"running {word}"):
                 self._runtime.require_wanted()
                 return engine.run_statement(self._runtime, self._writer, self._leader, statement.body, self._dialect)
         except StepwellError as error:
@@ -75,7 +75,7 @@ class Database:
 
     def insert(self, table: str, data: Any) -> Rows:
         """Insert an Arrow table, a pandas or Spark DataFrame, or rows (tuples, dicts); columns match by name."""
-        with self.statement(), self._runtime.doing("inserting"), translated():
+        with translated(), self.statement(), self._runtime.doing("inserting"):
             return self._writer.write(engine.stage_data(self._runtime, table.removeprefix("main."), data))
 
     def insert_parquet(

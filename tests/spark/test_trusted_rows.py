@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import stepwell
-from stepwell.engine.lead import compaction
 from stepwell.engine.write import results
 from stepwell.storage import leaves, parquet
 from views import answer
@@ -26,7 +25,6 @@ def filled(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.M
     """A table whose files were written by the driver, by Spark, or with all statistics there are."""
     if request.param == "spark":
         monkeypatch.setattr(results, "SMALL_BYTES", -2)
-        monkeypatch.setattr(compaction, "SMALL_BYTES", -2)
     if "used to" in request.param:
         monkeypatch.setattr(parquet, "leaves", lambda schema: ((path, False) for path, _ in leaves(schema)))
     with stepwell.connect(tmp_path / "w") as db:

@@ -11,11 +11,13 @@ import json
 import threading
 from importlib import resources
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 
 _compiling = threading.Lock()
-_known: dict[tuple[int, str], Any] = {}
+_known: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
 """The reader of each SparkContext: compiling takes a second."""
 
 
@@ -60,8 +62,8 @@ def _compiled(session: SparkSession) -> Any:
     name = f"PlanReader_{hashlib.sha256(source.encode()).hexdigest()[:12]}"
     jvm: Any = session._jvm
     with _compiling:
-        key = (id(session.sparkContext), name)
-        if key not in _known:
+        context = session.sparkContext
+        if context not in _known:
             compiler = jvm.org.codehaus.janino.SimpleCompiler()
             compiler.setParentClassLoader(jvm.Thread.currentThread().getContextClassLoader())
             compiler.cook(source.replace("CLASS_NAME", name))
@@ -71,5 +73,5 @@ def _compiled(session: SparkSession) -> Any:
                 .getDeclaredConstructors()[0]
                 .newInstance(jvm.java.lang.reflect.Array.newInstance(jvm.Class.forName("java.lang.Object"), 0))
             )
-            _known[key] = made
-        return _known[key]
+            _known[context] = made
+        return _known[context]

@@ -143,8 +143,8 @@ class Spark:
     def session(self) -> SparkSession:
         """Our own session. Spark is started here, at the first statement that needs it."""
         with self._lock:
-            if self._session is not None and not isinstance(self._origin, SparkSession) and _is_java_gone():
-                self._session, self._reads_files = None, False
+            if self._is_gone():
+                self._session, self._plans, self._reads_files = None, None, False
                 self._maintenance.clear()
                 self._paces.clear()
             if self._session is None:
@@ -157,6 +157,10 @@ class Spark:
             session = self._session
         self._enter_group(session)
         return session
+
+    def _is_gone(self) -> bool:
+        """Whether there was a Spark of our own, and its Java has died."""
+        return self._session is not None and not isinstance(self._origin, SparkSession) and _is_java_gone()
 
     def maintenance(self, worker: int = 0) -> SparkSession:
         """A session for a worker of the barrier loop: its temporary views are its own."""
@@ -218,14 +222,14 @@ class Spark:
     def grouped(self, group: str) -> Iterator[None]:
         """Let the jobs that this thread starts inside the block belong to a group, also if Spark starts only there."""
         self._of_thread.group, self._of_thread.before = group, None
-        if self._session is not None:
+        if self._session is not None and not self._is_gone():
             self._enter_group(self._session)
         try:
             yield
         finally:
             self._of_thread.group = None
             context = self._context()
-            if context is not None and self._of_thread.before is not None:
+            if context is not None and self._of_thread.before is not None and not self._is_gone():
                 for name, value in self._of_thread.before.items():
                     context.setLocalProperty(name, value)
 
