@@ -89,7 +89,14 @@ RULES: dict[str, tuple[str, list[tuple[str, Rule]]]] = {
         [("filter, project", Rule.APPLY), ("limit or window functions", Rule.RECOMPUTE)],
     ),
     "starred": ("SELECT * EXCEPT (b, xs, d, big, ok) FROM t WHERE a IS NOT NULL", [("filter, project", Rule.APPLY)]),
-    "whole": ("SELECT listagg(s, ',') WITHIN GROUP (ORDER BY s) AS words FROM t", [("query", Rule.RECOMPUTE)]),
+    "listed": (
+        "SELECT g, listagg(s, ',') WITHIN GROUP (ORDER BY s) AS words, percentile_disc(0.5) WITHIN GROUP (ORDER BY a) AS mid FROM t GROUP BY g",
+        [("group by", Rule.TOUCHED_GROUPS)],
+    ),
+    "whole": (
+        "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n, count(a) AS c FROM r LEFT JOIN t ON n = a GROUP BY n",
+        [("query", Rule.RECOMPUTE)],
+    ),
     "of_views": (
         "SELECT f.g, f.sa + h.sa AS both FROM folded AS f JOIN having_many AS h ON f.g = h.g JOIN distinct_rows AS r ON r.a = f.g",
         [("inner join", Rule.JOIN), ("inner join", Rule.JOIN), ("project", Rule.APPLY)],

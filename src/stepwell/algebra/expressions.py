@@ -57,6 +57,8 @@ class AggregateCall:
     distinct: bool = False
     filter: Expression | None = None
     detail: tuple[tuple[str, Any], ...] = ()
+    order: tuple[Order, ...] = ()
+    """The order in which it takes the rows, if it says one."""
 
     def get(self, name: str) -> Any:
         return next((value for key, value in self.detail if key == name), None)
@@ -136,7 +138,8 @@ def children_of(expression: Expression) -> tuple[Expression, ...]:
         case Call():
             return expression.arguments
         case AggregateCall():
-            return (*expression.arguments, *([expression.filter] if expression.filter is not None else []))
+            filters = [expression.filter] if expression.filter is not None else []
+            return (*expression.arguments, *filters, *(each.expression for each in expression.order))
         case WindowCall():
             orders = tuple(each.expression for each in expression.order)
             return (expression.function, *expression.partition, *orders)
@@ -169,6 +172,7 @@ def transform(expression: Expression, change: Callable[[Expression], Expression 
                 expression,
                 arguments=tuple(transform(each, change) for each in expression.arguments),
                 filter=transform(expression.filter, change) if expression.filter is not None else None,
+                order=tuple(replace(each, expression=transform(each.expression, change)) for each in expression.order),
             )
         case WindowCall():
             function = transform(expression.function, change)

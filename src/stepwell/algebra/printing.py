@@ -416,12 +416,19 @@ def _aggregate(call: AggregateCall) -> str:
     name = _AGGREGATES.get(call.function) or call.get("name") or call.function
     if call.get("evalMode") == "TRY":
         name = _TRY.get(call.function) or _refuse(call.function)
-    if call.function == "Mode" and call.get("reverseOpt") is not None:
-        raise UnprintableError(call.function)
-    if not _is_word(name) or call.function in ("ListAgg", "PercentileCont", "PercentileDisc", "PivotFirst"):
+    if not _is_word(name) or call.function == "PivotFirst":
         raise UnprintableError(call.function)
     distinct = "DISTINCT " if call.distinct else ""
     text = f"{name}({distinct}{_arguments(call.arguments)})"
+    if call.function in ("PercentileCont", "PercentileDisc"):
+        way = " DESC" if call.get("reverse") else ""
+        value, share = map(print_expression, call.arguments[:2])
+        text = f"{name}({distinct}{share}) WITHIN GROUP (ORDER BY {value}{way})"
+    elif call.function == "Mode" and call.get("reverseOpt") is not None:
+        way = "" if call.get("reverseOpt") else " DESC"
+        text = f"mode() WITHIN GROUP (ORDER BY {print_expression(call.arguments[0])}{way})"
+    elif call.order:
+        text += f" WITHIN GROUP (ORDER BY {', '.join(map(_order, call.order))})"
     if call.function in _IGNORE_NULLS and call.get("ignoreNulls") is True:
         text += " IGNORE NULLS"
     if call.filter is not None:

@@ -302,10 +302,10 @@ class _Reader:
                 orders.append(self._order(each, function))
             else:
                 arguments.append(self.expression(each))
-        if orders:
-            raise UnknownPartError(f"{function['pretty']} with an order of its own")
         detail = self._detail(function)
-        return AggregateCall(function["is"], tuple(arguments), type_, nullable, distinct, condition, detail)
+        return AggregateCall(
+            function["is"], tuple(arguments), type_, nullable, distinct, condition, detail, tuple(orders)
+        )
 
     def _of_windowexpression(self, json: Json) -> Expression:
         function, spec = (self._resolved(json["fields"][name], json) for name in ("windowFunction", "windowSpec"))
@@ -361,6 +361,8 @@ class _Reader:
             known = _attributes(inner)
             if not all(columns_in(each) <= known for each in arguments):
                 return self.expression(inner)
+            if any(map(_aggregates, json["parameters"])) and not _aggregates(inner):
+                return self.expression(inner)
         detail = (("name", json["pretty"]), *self._detail(json))
         return Call("Replaceable", arguments, json["type"], bool(json["nullable"]), detail)
 
@@ -412,6 +414,11 @@ def _frozen(value: Any) -> Any:
     return value
 
 
+def _aggregates(json: Json) -> bool:
+    """Whether an expression has an aggregate in it."""
+    return json["is"] == "AggregateExpression" or any(map(_aggregates, json.get("children", ())))
+
+
 def _attributes(json: Json) -> frozenset[int]:
     found: set[int] = set()
     waiting = [json]
@@ -425,6 +432,8 @@ def _attributes(json: Json) -> frozenset[int]:
 
 def _literal(json: Json) -> str:
     text: str = json["sql"]
+    if json["type"].startswith("STRING COLLATE"):  # which it took on from what it is compared with
+        return text[: text.lower().rindex(" collate ")] if " collate " in text.lower() else text
     if json["type"] == "FLOAT" and text.startswith("CAST('"):
         inner = text[len("CAST('") : text.index("'", len("CAST('"))]
         if inner.lower() not in ("nan", "infinity", "-infinity"):

@@ -12,6 +12,8 @@ import org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases$;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.CommonExpressionDef;
+import org.apache.spark.sql.catalyst.expressions.CommonExpressionRef;
 import org.apache.spark.sql.catalyst.expressions.CreateArray;
 import org.apache.spark.sql.catalyst.expressions.CreateNamedStruct;
 import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
@@ -25,6 +27,7 @@ import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.MicrosToTimestamp;
 import org.apache.spark.sql.catalyst.expressions.PreciseTimestampConversion;
 import org.apache.spark.sql.catalyst.expressions.UnixMicros;
+import org.apache.spark.sql.catalyst.expressions.With;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable;
@@ -35,6 +38,7 @@ import org.apache.spark.sql.catalyst.expressions.aggregate.First;
 import org.apache.spark.sql.catalyst.expressions.aggregate.PivotFirst;
 import org.apache.spark.sql.catalyst.optimizer.EliminateResolvedHint$;
 import org.apache.spark.sql.catalyst.optimizer.InlineCTE;
+import org.apache.spark.sql.catalyst.optimizer.BooleanSimplification$;
 import org.apache.spark.sql.catalyst.optimizer.CollapseProject$;
 import org.apache.spark.sql.catalyst.optimizer.ColumnPruning$;
 import org.apache.spark.sql.catalyst.optimizer.RemoveRedundantAliases$;
@@ -421,7 +425,13 @@ public class CLASS_NAME {
   /** Expressions that SQL has no words for, in others that mean the same. */
   private static class Words extends scala.runtime.AbstractPartialFunction {
     public boolean isDefinedAt(Object each) {
-      return each instanceof KnownNullable || each instanceof PreciseTimestampConversion || isPivot(each);
+      return each instanceof KnownNullable || each instanceof PreciseTimestampConversion || each instanceof With
+          || isPivot(each) || isNullIf(each);
+    }
+
+    /** What NULLIF becomes when its common expression is written out: NULL if the first holds, else the second. */
+    private boolean isNullIf(Object each) {
+      return simpleName(each).equals("NullIfResult") && ((Expression) each).children().size() == 2;
     }
 
     private boolean isPivot(Object each) {
@@ -431,6 +441,11 @@ public class CLASS_NAME {
     public Object applyOrElse(Object each, scala.Function1 otherwise) {
       if (each instanceof KnownNullable) {
         return ((KnownNullable) each).child();
+      }
+      if (isNullIf(each)) {
+        List parts = listed(((Expression) each).children());
+        Expression held = (Expression) parts.get(1);
+        return new If((Expression) parts.get(0), new Literal(null, held.dataType()), held);
       }
       if (each instanceof PreciseTimestampConversion) {
         PreciseTimestampConversion conversion = (PreciseTimestampConversion) each;
@@ -444,7 +459,31 @@ public class CLASS_NAME {
         }
         return each;
       }
+      if (each instanceof With) {
+        return ((With) each).child().transform(new Written(((With) each).defs()));
+      }
       return isPivot(each) ? pivoted((AggregateExpression) each) : otherwise.apply(each);
+    }
+  }
+
+  /** Common expressions written out where they are named. */
+  private static class Written extends scala.runtime.AbstractPartialFunction {
+    private final Map defs = new LinkedHashMap();
+
+    Written(Object defs) {
+      List each = listed(defs);
+      for (int i = 0; i < each.size(); i++) {
+        CommonExpressionDef def = (CommonExpressionDef) each.get(i);
+        this.defs.put(def.id(), def.child());
+      }
+    }
+
+    public boolean isDefinedAt(Object each) {
+      return each instanceof CommonExpressionRef && defs.containsKey(((CommonExpressionRef) each).id());
+    }
+
+    public Object applyOrElse(Object each, scala.Function1 otherwise) {
+      return isDefinedAt(each) ? defs.get(((CommonExpressionRef) each).id()) : otherwise.apply(each);
     }
   }
 
@@ -483,6 +522,7 @@ public class CLASS_NAME {
     plan = (LogicalPlan) plan.transformAllExpressions(new Unnamed());
     for (int i = 0; i < 20; i++) {
       LogicalPlan before = plan;
+      plan = BooleanSimplification$.MODULE$.apply(plan);
       plan = RemoveRedundantAliases$.MODULE$.apply(plan);
       plan = CollapseProject$.MODULE$.apply(plan);
       plan = ColumnPruning$.MODULE$.apply(plan);
@@ -512,7 +552,13 @@ public class CLASS_NAME {
 
   private static class Unnamed extends scala.runtime.AbstractPartialFunction {
     public boolean isDefinedAt(Object each) {
-      return each instanceof Alias || each instanceof AttributeReference || isNull(each) || isEmptyArray(each);
+      return each instanceof Alias || each instanceof AttributeReference || isIdle(each) || isNull(each) || isEmptyArray(each);
+    }
+
+    /** A cast that only says that something may be NULL which cannot be. */
+    private boolean isIdle(Object each) {
+      return each instanceof Cast
+          && ((Cast) each).dataType().asNullable().equals(((Cast) each).child().dataType().asNullable());
     }
 
     private boolean isEmptyArray(Object each) {
@@ -537,6 +583,9 @@ public class CLASS_NAME {
       if (each instanceof AttributeReference) {
         AttributeReference column = (AttributeReference) each;
         return new AttributeReference("x", column.dataType(), column.nullable(), Metadata.empty(), column.exprId(), none);
+      }
+      if (isIdle(each)) {
+        return ((Cast) each).child();
       }
       if (isEmptyArray(each)) {
         Object nothing = new org.apache.spark.sql.catalyst.util.GenericArrayData(new Object[0]);

@@ -17,6 +17,7 @@ from stepwell.algebra.expressions import (
     Expression,
     Literal,
     Named,
+    Order,
     WindowCall,
     and_all,
     columns_in,
@@ -247,7 +248,10 @@ class _Results:
         held = self._argument(condition) if condition is not None else None
         shown: tuple[Expression, ...] = named[: len(call.arguments)] if call.function in ORDERED_BY_TIME else named
         shown = shown or tuple(each for each in call.arguments if isinstance(each, Literal))
-        direct = replace(call, arguments=shown, filter=held)
+        order = tuple(replace(each, expression=self._argument(each.expression)) for each in call.order)
+        if call.function == "ListAgg" and not call.distinct:  # rows that are equal in the order go by their identity
+            order = (*order, Order(Named("_sw_id", "BIGINT")))
+        direct = replace(call, arguments=shown, filter=held, order=order)
         plain = not (call.distinct and call.function not in ("Min", "Max")) and call.get("evalMode") is None
         if held is not None and not takes_condition(call.function):
             plain = False

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
@@ -144,12 +145,12 @@ def read_text(
         return f"{part} has no rule"
     except UnprintableError as part:
         return f"{part} cannot be written in SQL"
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:
         return f"Spark does not turn its subqueries into joins ({_first_line(error)})"
     with _without_ordinals(session):
         try:
             again = reader.prepared(reader.analyzed(session.sql(text)))
-        except PySparkException as error:
+        except (PySparkException, Py4JJavaError) as error:
             return f"Spark does not take what we would write for it ({_first_line(error)})"
     if not reader.same(prepared, again):
         return "Spark takes what we would write for it for another query"
@@ -355,7 +356,7 @@ def _refuse_unnamed(statement: CreateView, schema: StructType) -> None:
     if statement.columns is not None:
         return
     for name in schema.names:
-        if not re.fullmatch(r"[^\W\d]\w*", name) and f"`{name}`" not in statement.query.text:
+        if not re.fullmatch(r"[^\W\d]\w*", name) and quote(name) not in statement.query.text:
             raise InvalidDefinitionError(
                 f'the column "{name}" has no name of its own', hint=f"Write {name} AS something.", sqlstate="42P16"
             )
