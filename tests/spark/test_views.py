@@ -31,7 +31,7 @@ RULES: dict[str, tuple[str, list[tuple[str, Rule]]]] = {
     "self_join": ("SELECT x.a, y.s FROM t AS x JOIN t AS y ON x.a = y.g", [("inner join", Rule.JOIN), ("project", Rule.APPLY)]),
     "crossed": (
         "SELECT u.a, k.id FROM u CROSS JOIN k WHERE u.a <> k.a",
-        [("cross join", Rule.JOIN), ("filter, project", Rule.APPLY)],
+        [("inner join", Rule.JOIN), ("project", Rule.APPLY)],
     ),
     "left_join": (
         "SELECT t.a, t.s, u.c FROM t LEFT JOIN u ON t.a = u.a",
