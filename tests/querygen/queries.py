@@ -57,12 +57,14 @@ class Queries:
         self.subqueries = Subqueries(rng, self.sources)
 
     def view(self) -> Query:
-        """A query for a view: sometimes behind WITH, seldom cut by LIMIT."""
+        """A query for a view: often just rows, sometimes behind WITH, seldom cut by LIMIT."""
         rng = self.rng
+        if rng.chance(0.34):  # what applies to a delta or joins it is seldom left when all forms are mixed
+            return self._just_rows(rng.choice((1, 1, 2, 2, 3)))
         if rng.chance(0.12):
             return self._with()
         query = self._any(2)
-        if rng.chance(0.04):
+        if rng.chance(0.02):
             return self._limited(query)
         return query
 
@@ -85,6 +87,18 @@ class Queries:
             self.depth = outer
 
     # -- rows
+
+    def _just_rows(self, count: int) -> Query:
+        """So many relations, joined where rows meet, and of them what a condition on each row by itself leaves."""
+        rng = self.rng
+        found = self.sources.one()
+        for _ in range(count - 1):
+            found = self.sources.join(found, self.sources.one(), "INNER JOIN")
+        if rng.chance(0.15):
+            found = self.sources.unnested(found)
+        items, columns = self._items(found.scope, with_maps=True)
+        where = clause(" WHERE ", expression(rng, BOOLEAN, found.scope.leaf(rng), 1)) if rng.chance(0.5) else None
+        return Query(node("query", "SELECT ", listed(items), " FROM ", found.tree, where), columns)
 
     def _rows(self) -> Query:
         rng = self.rng

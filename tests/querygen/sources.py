@@ -64,8 +64,13 @@ class Sources:
             found = self.join(found, self.one())
         return found
 
-    def join(self, left: Source, right: Source) -> Source:
+    def join(self, left: Source, right: Source, kind: str | None = None) -> Source:
+        """Two sources as one, in some way or in this one."""
         rng = self.rng
+        if kind is not None:
+            together = Scope(left.scope.columns + right.scope.columns)
+            on = self._condition(left.scope, right.scope, together)
+            return Source(node("source", left.tree, clause(f" {kind} ", right.tree, " ON ", on)), together)
         kind = rng.choice(JOINS)
         keeps_right = "SEMI" not in kind and "ANTI" not in kind
         together = Scope(left.scope.columns + right.scope.columns)
