@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 import stepwell
@@ -20,6 +21,8 @@ FEW_ROWS = {
     "spark.sql.shuffle.partitions": "1",
 }
 """Settings for a session that compares: rows this few are not worth compiling for."""
+
+_EXACTLY = "yyyy-MM-dd HH:mm:ss.SSSSSS"
 
 AT_ONCE = 12
 """How many views are compared by one job of Spark: planning costs more than computing, and a job plans once for all."""
@@ -83,11 +86,11 @@ def _suspects(
             for number, type_ in enumerate(types)
         )
         for side, text in (("held", f"SELECT * FROM {name}"), ("expected", query)):
-            row = f"to_json(struct({values}), map('ignoreNullFields', 'false'))"
+            row = f"to_json(struct({values}), map('ignoreNullFields', 'false', 'timestampFormat', '{_EXACTLY}'))"
             parts.append(f"SELECT '{name}' AS name, '{side}' AS side, {row} AS row FROM ({text}) AS q({columns})")
     try:
         rows = answer(db, " UNION ALL ".join(parts))
-    except (stepwell.StepwellError, PySparkException):
+    except (stepwell.StepwellError, PySparkException, Py4JJavaError):
         return views
     bags: dict[tuple[str, str], Counter[str]] = {}
     for name, side, row in rows:

@@ -274,6 +274,7 @@ def _is_constant(arguments: tuple[Expression, ...]) -> bool:
 _SKIP_NULLS = frozenset(
     {
         "Count", "Sum", "Average", "Min", "Max", "CollectList", "CollectSet", "MinBy", "MaxBy", "count_if", "bool_and",
+        "CountIf", "BoolAnd", "BoolOr",
         "bool_or", "every", "some", "any", "StddevSamp", "StddevPop", "VarianceSamp", "VariancePop", "Skewness",
         "Kurtosis", "HyperLogLogPlusPlus", "Percentile", "ApproximatePercentile", "BitAndAgg", "BitOrAgg", "BitXorAgg",
     }

@@ -167,7 +167,7 @@ def forbidden_function(text: Slice) -> Slice | None:
         name = token.text.lower()
         if token.says("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ") and index + 1 < len(tokens):
             value = tokens[index + 1]
-            if value.kind == TokenKind.STRING and value.text[1:-1].strip().lower() in _MOVING_DAYS:
+            if value.kind == TokenKind.STRING and value.text.strip().lower() in _MOVING_DAYS:
                 return Slice(text.source, token.start, value.end)
         called = index + 1 < len(tokens) and tokens[index + 1].says("(")
         if token.kind != TokenKind.WORD or name not in _FORBIDDEN or not (called or name in _WITHOUT_PARENTHESES):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -90,7 +91,7 @@ def analyze(runtime: Runtime, statement: CreateView) -> Analyzed:
             frame = session.sql(bound.text)
             schema = frame.schema
         columns = _columns(statement, schema)
-        _refuse_unnamed(statement, schema)
+        _refuse_unnamed(statement, schema, {column.name for each in inputs for column in each.columns})
         names = tuple(column.name for column in columns)
         times = {int(relation.id): time for relation in inputs if (time := relation.time_column)}
         reader = runtime.spark.plans
@@ -352,11 +353,12 @@ def _columns(statement: CreateView, schema: StructType) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def _refuse_unnamed(statement: CreateView, schema: StructType) -> None:
+def _refuse_unnamed(statement: CreateView, schema: StructType, known: AbstractSet[str]) -> None:
+    """Refuse a column that has only the text of its expression for a name; one of those read may be called anything."""
     if statement.columns is not None:
         return
     for name in schema.names:
-        if not re.fullmatch(r"[^\W\d]\w*", name) and quote(name) not in statement.query.text:
+        if not (re.fullmatch(r"[^\W\d]\w*", name) or name in known or quote(name) in statement.query.text):
             raise InvalidDefinitionError(
                 f'the column "{name}" has no name of its own', hint=f"Write {name} AS something.", sqlstate="42P16"
             )

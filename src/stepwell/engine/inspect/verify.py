@@ -30,7 +30,20 @@ from stepwell.plan.render import difference
 SAMPLE = 5
 PENDING = "_sw_pending"
 
-_EXACT = {"Count", "count_if", "Min", "Max", "bool_and", "bool_or", "every", "some", "any"}
+_EXACT = {
+    "Count",
+    "CountIf",
+    "count_if",
+    "Min",
+    "Max",
+    "BoolAnd",
+    "BoolOr",
+    "bool_and",
+    "bool_or",
+    "every",
+    "some",
+    "any",
+}
 _BY_STATE = _EXACT | {"Sum", "Average", "First", "Last", "AnyValue", "any_value", "MinBy", "MaxBy", "CollectList"}
 
 
@@ -111,8 +124,8 @@ def _compare(runtime: Runtime, definitions: Definitions, view: Relation, epoch: 
             refresher.judge(ledger, NEVER, definitions.by_id, epoch)
             own.append((LEDGER, lambda: workspace.stored(ledger)))
         whole = refresher.whole() if view.view.live is None else shown_now(view, mark.mark)
-        text, reader = f"SELECT {names} FROM ({whole})", view
-    stored = f"SELECT {', '.join(quote(column.name) for column in view.columns)} FROM {OWN}"
+        text, reader = f"SELECT {names or '1'} FROM ({whole})", view
+    stored = f"SELECT {', '.join(quote(column.name) for column in view.columns) or '1'} FROM {OWN}"
     if view.view.emission.mode == EmitMode.PERIODICALLY:
         text, stored = _not_pending(view, workspace, mark, own)
     new, old = by_value(view, text, rounded=rounded), by_value(view, stored, rounded=rounded)

@@ -652,11 +652,13 @@ def by_value(view: Relation, text: str, *, rounded: bool = False) -> str:
     `rounded` takes floating point numbers for equal that differ after nine digits only.
     """
     names = [quote(column.name) for column in view.columns]
-    inner = typed(view.columns, f"SELECT * FROM ({text}) AS _sw_w({', '.join(names)})")
+    named = f"SELECT * FROM ({text}) AS _sw_w({', '.join(names)})" if names else f"SELECT 1 FROM ({text})"
+    inner = typed(view.columns, named, *([] if names else ["1 AS _sw_one"]))
     value = fingerprint([_rounded(column) if rounded else (quote(column.name), column.type) for column in view.columns])
     numbered = f"SELECT *, {value} AS _sw_value FROM ({inner})"
     number = "row_number() OVER (PARTITION BY _sw_value ORDER BY _sw_value)"
-    identified = f"SELECT {', '.join(names)}, xxhash64(_sw_value, {number}) AS {ROW_ID} FROM ({numbered})"
+    identity = f"xxhash64(_sw_value, {number}) AS {ROW_ID}"
+    identified = f"SELECT {', '.join([*names, identity])} FROM ({numbered})"
     return f"SELECT *, {ROW_ID} AS {ROW_VERSION} FROM ({identified})"
 
 
