@@ -13,7 +13,7 @@ from querygen.histories import first_rows, history
 from querygen.nodes import node
 from querygen.plain import Bag
 
-SEEDS = range(2024, 2030)
+SEEDS = range(2024, 2032)
 VIEWS = 22
 EPOCHS = 3
 
