@@ -219,6 +219,10 @@ class _Results:
     def _argument(self, expression: Expression) -> Named:
         if not columns_in(expression) and not any(each == ROW for each in walk(expression)):
             return Named(print_expression(expression), expression.type)  # a constant stays one: some have to be
+        return self._column(expression)
+
+    def _column(self, expression: Expression) -> Named:
+        """A column of the rows for an expression, the same for the same one."""
         if expression not in self._arguments:
             self._arguments[expression] = Named(f"_sw_x{len(self.items)}", expression.type)
             column = self._fresh.column(expression.type, nullable=expression.nullable)
@@ -245,10 +249,12 @@ class _Results:
         if call.function in ORDERED_BY_TIME and self._time is not None and len(arguments) == 1:
             arguments = (arguments[0], self._time)
         named = tuple(self._argument(each) for each in arguments)
-        held = self._argument(condition) if condition is not None else None
-        shown: tuple[Expression, ...] = named[: len(call.arguments)] if call.function in ORDERED_BY_TIME else named
+        held = self._column(condition) if condition is not None else None
+        pairs = zip(arguments, named, strict=True)
+        shown: tuple[Expression, ...] = tuple(name if columns_in(each) else each for each, name in pairs)
+        shown = shown[: len(call.arguments)] if call.function in ORDERED_BY_TIME else shown
         shown = shown or tuple(each for each in call.arguments if isinstance(each, Literal))
-        order = tuple(replace(each, expression=self._argument(each.expression)) for each in call.order)
+        order = tuple(replace(each, expression=self._column(each.expression)) for each in call.order)
         if call.function == "ListAgg" and not call.distinct:  # rows that are equal in the order go by their identity
             order = (*order, Order(Named("_sw_id", "BIGINT")))
         direct = replace(call, arguments=shown, filter=held, order=order)
