@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import class_archive
 import guardian
 import stepwell
 from servers import PostgresServer
@@ -19,16 +20,25 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and threading.current_threa
 
 # A test is over before Java's second compiler has paid for itself, and on two cores it takes the time of the others.
 # With the first compiler alone, 48 MB for compiled code are not enough for all that Spark plans. Each join of a few rows
-# takes a page of memory, which Spark makes as large as tables of a real size would want it.
-os.environ.setdefault(
-    "SPARK_SUBMIT_OPTS",
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -Dspark.buffer.pageSize=1m",
+# takes a page of memory, which Spark makes as large as tables of a real size would want it. Nobody reads the descriptions
+# of plans that Spark writes for its web page, and its classes have been verified often enough.
+_JAVA = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:+UnlockDiagnosticVMOptions"
+    " -XX:-BytecodeVerificationRemote -Dspark.buffer.pageSize=1m -Dspark.sql.ui.explainMode=simple"
 )
 
 guardian.start()
 
 # Two workers share two cores, and the rows of a test are few: more cores and partitions are more tasks and no more speed.
 os.environ.setdefault("STEPWELL_SPARK", "local[1]")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before the workers start, which inherit it: options for every Java that is started here."""
+    if "SPARK_SUBMIT_OPTS" not in os.environ:
+        needs_none = all("tests/unit" in argument or "tests/laws" in argument for argument in config.args)
+        os.environ["SPARK_SUBMIT_OPTS"] = _JAVA if needs_none else class_archive.options(_JAVA)
+
 
 TORTURE = bool(os.environ.get("STEPWELL_TORTURE"))
 
@@ -53,14 +63,15 @@ def db(tmp_path: Path) -> Iterator[stepwell.Database]:
 
 SLOW = (
     "test_random_queries.py",
+    "test_random_queries_again.py",
     "test_views.py",
     "test_tpch.py",
+    "test_deferred.py",
     "test_nexmark.py",
     "test_event_time.py",
     "test_graphs.py",
     "test_windows.py",
     "test_many_processes.py",
-    "test_breadth.py",
     "test_failures.py",
     "test_docs.py",
     "test_demo.py",

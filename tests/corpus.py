@@ -42,6 +42,10 @@ QUERIES = {
     "groups_ranked": "SELECT a, g, sum(big) AS sb, rank() OVER (PARTITION BY g ORDER BY count(*) DESC, a) AS r, sum(count(*)) OVER (PARTITION BY g) AS n FROM t GROUP BY a, g QUALIFY r < 3",
     "named_window": "SELECT id, a, sum(v) OVER w AS so_far, count(*) OVER w AS n FROM k WINDOW w AS (PARTITION BY a ORDER BY id)",
     "asof": "SELECT t.a, t.g, s.v FROM t JOIN (SELECT a, id AS since, lead(id) OVER (PARTITION BY a ORDER BY id) AS until, v FROM k) AS s ON t.a = s.a AND t.g >= s.since AND (t.g < s.until OR s.until IS NULL)",
+    "beside_sums": "SELECT g, sum(a) + (SELECT count(*) FROM k) AS n, (SELECT max(v) FROM k) AS top FROM t GROUP BY g HAVING count(*) > (SELECT min(a) FROM u)",
+    "branches": "SELECT a AS b, g, a FROM t WHERE s = 'x' UNION ALL SELECT a, g, 1 FROM t WHERE s = 'y'",
+    "sets_of_structs": "SELECT st, g, count(*) AS n FROM (SELECT named_struct('a', a, 's', s) AS st, g FROM t) AS q GROUP BY GROUPING SETS ((st), (g))",
+    "pivoted_pairs": "SELECT * FROM (SELECT g, a, s FROM t) PIVOT (sum(a) AS sa, count(*) AS n FOR (g, s) IN ((1, 'x') AS p, (2, 'y') AS q))",
     "lateral_view": "SELECT t.a, e.x FROM t LATERAL VIEW explode(xs) e AS x WHERE e.x > 0",
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import stepwell
 from stepwell.engine.define.analysis import plan_text
-from stepwell.plan.blocks import ViewPlan
+from stepwell.rules.blocks import ViewPlan
 from stepwell.sql import Composition, window_calls
 from stepwell.sql.statements import Slice
 

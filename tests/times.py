@@ -120,7 +120,7 @@ def grouped(
 def sessions(
     gap: int,
 ) -> Callable[[dict[tuple[Hashable, int], tuple[Any, ...]]], dict[Hashable, tuple[tuple[Any, ...], int]]]:
-    """Sessions of trades by symbol: (symbol, start, end, how many)."""
+    """Sessions of trades by symbol: (symbol, start, end, how many). A row at the very end still belongs to one."""
 
     def bars(counted: dict[tuple[Hashable, int], tuple[Any, ...]]) -> dict[Hashable, tuple[tuple[Any, ...], int]]:
         found: dict[Hashable, tuple[tuple[Any, ...], int]] = {}
@@ -128,11 +128,11 @@ def sessions(
             times = sorted(row[4] for row in counted.values() if row[1] == symbol)
             start, last, n = times[0], times[0], 0
             for time in times:
-                if time >= last + gap:
-                    found[symbol, start] = ((symbol, start, last + gap, n), last + gap)
+                if time > last + gap:
+                    found[symbol, start] = ((symbol, start, last + gap, n), last + gap + 1)
                     start, n = time, 0
                 last, n = time, n + 1
-            found[symbol, start] = ((symbol, start, last + gap, n), last + gap)
+            found[symbol, start] = ((symbol, start, last + gap, n), last + gap + 1)
         return found
 
     return bars

@@ -48,6 +48,14 @@ def rounded(value: Any) -> Any:
     return canonical(value)
 
 
+STRICT = "WITH (refresh_policy = 'incremental strict')"
+
+
+def creates(queries: Mapping[str, str], options: str = "") -> str:
+    """A script that makes these views, at one barrier."""
+    return "; ".join(f"CREATE MATERIALIZED VIEW {name} {options} AS {query}" for name, query in queries.items())
+
+
 def wrong_views(db: stepwell.Database, queries: Mapping[str, str]) -> list[str]:
     """The views that differ from their query, computed by plain Spark from what they read; a failed view differs."""
     for name, value in FEW_ROWS.items():

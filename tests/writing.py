@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -17,10 +18,10 @@ from stepwell.engine import Runtime, open_runtime, vacuum
 from stepwell.engine.write.staging import reserve
 from stepwell.model.errors import WarehouseError
 from stepwell.model.files import ROW_ID, Store
+from stepwell.model.limits import Limits
 from stepwell.model.relations import Relation
 from stepwell.model.writes import EVERYTHING, RelationWrite
 from stepwell.plan import content_at
-from stepwell.plan.retention import LAZY_READERS
 from stepwell.storage import Warehouse, read_batch, write_batch
 
 
@@ -71,8 +72,11 @@ def main(warehouse: str, catalog: str, first: int, count: int) -> None:
             except WarehouseError:  # asleep amid COMMIT itself: nobody can say whether it was heard
                 continue
             print(value, flush=True)
-    runtime = open_runtime(Warehouse(warehouse), catalog)
-    vacuum(runtime, 0, lazy_readers=int(os.environ.get("STEPWELL_TEST_LAZY_READERS", LAZY_READERS)))
+    limits = Limits()
+    if lazy_readers := os.environ.get("STEPWELL_TEST_LAZY_READERS"):
+        limits = replace(limits, lazy_readers_microseconds=int(lazy_readers))
+    runtime = open_runtime(Warehouse(warehouse), catalog, limits=limits)
+    vacuum(runtime, 0)
     runtime.catalog.close()
 
 

@@ -16,11 +16,12 @@ from stepwell.engine import Damage, Onlooker, Progress, RunningStatement, Standi
 from stepwell.graph import DrawnRelation
 from stepwell.model.clock import Clock
 from stepwell.model.epochs import Epoch
-from stepwell.model.errors import DatabaseClosedError, InvalidSettingError, SqlSyntaxError, StepwellError
+from stepwell.model.errors import DatabaseClosedError, InvalidSettingError, SqlSyntaxError
 from stepwell.model.functions import Function
+from stepwell.model.limits import Limits
 from stepwell.model.relations import Relation
 from stepwell.model.rows import Rows
-from stepwell.sql import Dialect, parse
+from stepwell.sql import Dialect, parse, runs_of
 from stepwell.sql.statements import ShowTables, Statement
 from stepwell.storage import Warehouse
 
@@ -47,31 +48,29 @@ class Database:
         self._leader.start_if_needed()
 
     def sql(self, text: str) -> DataFrame | Rows:
-        """Run the statements of `text`, one after the other, and answer with the result of the last."""
+        """Run the statements of `text`, one after the other, and answer with the result of the last.
+
+        Consecutive CREATEs are one step: all of them are there afterwards, or none, and one epoch builds them.
+        """
         with self.statement():
-            statements = self.parse(text)
-            if not statements:
+            runs = runs_of(self.parse(text))
+            if not runs:
                 raise SqlSyntaxError("there is no statement in this text")
-            *before, last = statements
-            for statement in before:
-                self.execute(statement)
-            return self.execute(last)
+            *before, last = runs
+            for run in before:
+                self.execute(*run)
+            return self.execute(*last)
 
     def parse(self, text: str) -> list[Statement]:
         """The statements of `text`, in the dialect that this database was opened with."""
         return parse(text, self._dialect)
 
-    def execute(self, statement: Statement) -> DataFrame | Rows:
-        """Run one parsed statement."""
-        word = statement.slice.text.split(None, 1)[0].upper()
-        try:
-            with translated(), self.statement(), self._runtime.doing(f"running {word}"):
-                self._runtime.require_wanted()
-                return engine.run_statement(self._runtime, self._writer, self._leader, statement.body, self._dialect)
-        except StepwellError as error:
-            if "\n" not in statement.slice.text and len(statement.slice.text) < 100:  # a caret says where
-                error.at(statement.slice.place)
-            raise
+    def execute(self, *run: Statement) -> DataFrame | Rows:
+        """Run one parsed statement, or CREATEs that go together (`sql.runs_of`)."""
+        word = run[0].slice.text.split(None, 1)[0].upper()
+        with translated(), self.statement(), self._runtime.doing(f"running {word}"):
+            self._runtime.require_wanted()
+            return engine.run_together(self._runtime, self._writer, self._leader, run, self._dialect)
 
     def insert(self, table: str, data: Any) -> Rows:
         """Insert an Arrow table, a pandas or Spark DataFrame, or rows (tuples, dicts); columns match by name."""
@@ -114,6 +113,16 @@ class Database:
         with self.statement():
             self._leader.emit()
         return self.epoch
+
+    def refresh(
+        self, view: str, start: object = None, end: object = None, *, cascade: bool = False, force: bool = False
+    ) -> Rows:
+        """Bring a deferred view up to date, in the whole buckets from `start` to `end`, or everywhere behind its lag.
+
+        With `cascade` the deferred views below it first; `force` computes also what no log calls stale.
+        """
+        with translated(), self.statement(), self._runtime.doing(f'refreshing "{view}"'):
+            return engine.refresh_view(self._runtime, self._leader, view, (start, end), cascade=cascade, force=force)
 
     def advance_watermark(self, table: str, upto: object) -> Epoch:
         """Claim that no row of a table before `upto` is still to come: a datetime, or a number where time is one.
@@ -196,6 +205,7 @@ class Database:
             return
         self._closed = True
         self._writer.abandon()
+        self._leader.leave_jobs()
         try:
             if self._leader.leads:
                 self._leader.flush()
@@ -235,6 +245,7 @@ def connect(
     clock: Clock | None = None,
     dialect: str = "spark",
     functions: Sequence[Function] = (),
+    _limits: Limits | None = None,
 ) -> Database:
     """Open a warehouse, a folder or a URL, and create it if it is not there.
 
@@ -248,7 +259,7 @@ def connect(
         raise InvalidSettingError(f'there is no dialect "{dialect}"', hint="There are spark and postgres.") from error
     place = Warehouse(os.fspath(warehouse))
     place.create()
-    runtime = engine.open_runtime(place, catalog, spark, clock)
+    runtime = engine.open_runtime(place, catalog, spark, clock, _limits)
     for function in functions:  # before anything is maintained here
         runtime.spark.register(function)
     return Database(runtime, spoken)

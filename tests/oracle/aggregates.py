@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from fractions import Fraction
 
+from oracle.counting import counted
 from oracle.expressions import applied, holds, value_of
+from oracle.states import partial
 from oracle.values import Row, Value, key
 from stepwell.algebra.expressions import AggregateCall, Attribute, Call, Expression, Literal, transform
 
 
 def aggregated(call: AggregateCall, rows: Sequence[Row]) -> Value:
     """The value of an aggregate over rows."""
+    if call.function == "PartialState":
+        read = [[value_of(each, row) for each in call.arguments] for row in rows]
+        return partial(call.get("of"), read, call.get("rows"))
+    if call.function == "OrderedList":
+        pairs = sorted(
+            ([value_of(each, row) for each in call.arguments] for row in rows), key=lambda each: key(each[1])
+        )
+        return tuple(value for value, _ in pairs if value is not None)
     cells = [[value_of(each, row) for each in call.arguments] for row in rows if holds(call.filter, row)]
     if call.distinct:
         cells = list({tuple(map(key, each)): each for each in reversed(cells)}.values())[::-1]
-    if call.function == "Count":
-        return sum(None not in each for each in cells)
+    if call.function in ("Count", "Sum", "Average"):
+        return counted(call.function, cells)
     firsts = [each[0] for each in cells]
     known = [each for each in firsts if each is not None]
     match call.function:
-        case "Sum":
-            return _total(known)
-        case "Average":
-            return _average(known)
         case "Min":
             return min(known, key=key, default=None)
         case "Max":
@@ -43,24 +47,6 @@ def aggregated(call: AggregateCall, rows: Sequence[Row]) -> Value:
             return best(by, key=lambda each: key(each[1]))[0] if by else None
         case _:
             raise NotImplementedError(call.function)
-
-
-def _total(values: Sequence[Value]) -> Value:
-    numbers = [each for each in values if isinstance(each, int | float)]
-    assert len(numbers) == len(values), "only numbers have a sum"
-    if not numbers:
-        return None
-    if any(isinstance(each, float) for each in numbers):
-        return math.fsum(numbers) if all(map(math.isfinite, numbers)) else float(sum(numbers))
-    return sum(numbers)
-
-
-def _average(values: Sequence[Value]) -> Value:
-    total = _total(values)
-    if total is None:
-        return None
-    assert isinstance(total, int | float)
-    return float(Fraction(total) / len(values)) if math.isfinite(total) else total
 
 
 def of_group(expression: Expression, keys: dict[Expression, Value], rows: Sequence[Row]) -> Value:

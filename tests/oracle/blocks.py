@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepwell.algebra.expressions import Attribute, Expression, Named, transform
 from stepwell.algebra.nodes import Aggregate, Filter, Fresh, Item, Moment, Node, Project, Scan, passed, rebuilt
-from stepwell.plan.blocks import LEAF, Block, GroupBlock, RowBlock, WindowBlock
+from stepwell.rules.blocks import LEAF, Block, GroupBlock, RowBlock, WindowBlock
 from stepwell.rules.identity import at
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from oracle.values import Id, Row, Struct, Value, compared, key
+from oracle.states import RuleError, finished, lost_best, merged, replaced_best
+from oracle.values import Id, Row, StateValue, Struct, Value, compared, exact, key
 from stepwell.algebra.expressions import ROW, Attribute, Call, Expression, Literal
 
 PLACE = -1
@@ -108,6 +109,22 @@ def applied(call: Call, values: Sequence[Value]) -> Value:
             return dict(fields)[call.get("fieldName")]
         case "Identity", parts:
             return Id(tuple(parts))
+        case "Fingerprint", parts:
+            return Id(tuple(repr(exact(each)) for each in parts))
+        case "Checked", [value, wrong]:
+            if wrong is True:
+                raise RuleError(call.get("message"))
+            return value
+        case "MergedState", [old, new]:
+            return merged(_state(old), _state(new))
+        case "FinishedState", [state]:
+            return finished(_state(state)) if state is not None else _of_nothing(call)
+        case "IsOddState", _:
+            return False
+        case "LostBest", [old, went]:
+            return lost_best(_state(old), _state(went))
+        case "ReplacedBest", [came, went]:
+            return replaced_best(_state(came), _state(went))
         case _, known if None in known:
             return None  # all functions below
         case "GetStructField" | "MapEntries", _:
@@ -132,6 +149,16 @@ def applied(call: Call, values: Sequence[Value]) -> Value:
             return float(value)
         case _:
             raise NotImplementedError(call.function)
+
+
+def _state(value: Value) -> StateValue | None:
+    assert value is None or isinstance(value, StateValue)
+    return value
+
+
+def _of_nothing(call: Call) -> Value:
+    """What is finished where there is no state: nobody looks at it."""
+    return None
 
 
 _HOLDS = {

@@ -19,6 +19,7 @@ TYPES = {
     "xs": "ARRAY<INT>",
 }
 """The columns that a table may have; `k` is always there."""
+MOST_TABLES = 4
 
 Values = dict[str, Value]
 Tables = dict[int, dict[int, Values]]
@@ -43,6 +44,16 @@ class Step:
             found[relation, Moment.AFTER] = [Stored(row, id_) for id_, row in after.items()]
             found[relation, Moment.NOW] = found[relation, Moment.AFTER]
             found[relation, Moment.DELTA] = list(_difference(before, after))
+        return found
+
+    @property
+    def at_start(self) -> Leaves:
+        """The rows of every relation as they were, with nothing that has changed."""
+        found: dict[tuple[int, Moment] | str, list[Stored]] = {}
+        for relation, before in self.before.items():
+            rows = [Stored(row, id_) for id_, row in before.items()]
+            found.update({(relation, moment): rows for moment in (Moment.BEFORE, Moment.AFTER, Moment.NOW)})
+            found[relation, Moment.DELTA] = []
         return found
 
     @property
@@ -87,7 +98,7 @@ def random_schemas(random: Random) -> dict[int, list[str]]:
     others = [name for name in TYPES if name != "k"]
     return {
         relation: ["k", *sorted(random.sample(others, random.randint(1, 3)))]
-        for relation in range(1, random.randint(2, 4) + 1)
+        for relation in range(1, random.randint(2, MOST_TABLES) + 1)
     }
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 from typing import Any
 
 from oracle.blocks import tree_of
 from oracle.histories import Step, random_history, random_schemas
+from oracle.judging import judged
 from oracle.meaning import Leaves, meaning
 from oracle.queries import Queries
 from oracle.trees import Trees
-from oracle.upkeep import change_of, followed
+from oracle.upkeep import NotUpheldError, Pipeline, looked_up
 from oracle.values import Stored, exact, key
 from stepwell.algebra.expressions import Attribute, Subquery, walk
 from stepwell.algebra.lowering import lowered
@@ -21,10 +23,11 @@ from stepwell.algebra.nodes import Fresh, Join, JoinKind, Moment, Node, Scan, ex
 from stepwell.algebra.pruning import pruned
 from stepwell.algebra.pushing import pushed
 from stepwell.algebra.reading import QueryTree
-from stepwell.plan.blocks import ViewPlan
+from stepwell.model.limits import Limits
 from stepwell.plan.cuts import Change, Cuts, Look, Sizes
 from stepwell.plan.decomposition import decomposed
 from stepwell.rules import deltas, identity
+from stepwell.rules.blocks import ViewPlan
 
 Fact = tuple[Any, ...]
 """A row as it is compared: its identity, then its values."""
@@ -135,18 +138,15 @@ def says_the_truth(tree: Node, step: Step, change: list[tuple[Fact, int]]) -> No
 def cuts_of(step: Step, fresh: Fresh) -> Cuts:
     """Cuts where every relation is large, and every change small."""
     few = {relation: Change(1, 1, 10) for relation in step.changed}
-    return Cuts(Sizes(dict.fromkeys(step.before, 1), few, 0), fresh)
+    return Cuts(Sizes(dict.fromkeys(step.before, 1), few, Limits(whole_relation_bytes=0)), fresh)
 
 
-def with_looks(leaves: Leaves, looks: Iterable[Look]) -> Leaves:
-    """The leaves, and what each look finds: the rows that have one of its keys, and not one more."""
+def with_looks(leaves: Leaves, cuts: Cuts) -> Leaves:
+    """The leaves, and what each look finds."""
     found = dict(leaves)
-    for look in looks:
-        numbers = [each.id for each in look.keys.output]
-        keys = {tuple(key(row[number]) for number in numbers) for row in meaning(look.keys, found)}
-        keys = {each for each in keys if look.nulls or key(None) not in each}
-        rows = found[look.relation, look.moment]
-        found[look.name] = [row for row in rows if tuple(key(row.values[name]) for name in look.columns) in keys]
+    for look in cuts.steps:
+        assert isinstance(look, Look)
+        found[look.name] = looked_up(look, found)
     return found
 
 
@@ -159,7 +159,7 @@ def cut_follows(tree: Node, step: Step) -> None:
     cuts = cuts_of(step, fresh)
     cut = deltas.Deltas(step.changed, fresh, cuts).of(tree)
     assert cut is not None
-    found = facts(cut, tree.output, with_looks(step.leaves, cuts.looks))
+    found = facts(cut, tree.output, with_looks(step.leaves, cuts))
     demand(added_up(found) == added_up(facts(whole, tree.output, step.leaves)), "a change that is cut is another")
 
 
@@ -180,7 +180,7 @@ def cut_finds(tree: Node, step: Step) -> None:
         cuts = cuts_of(step, fresh)
         pairs = [(own.id, other, True) for own, other in zip(columns, by, strict=True)]
         cut = replace(whole, tree=cuts.restricted(whole.tree, pairs, leaf))
-        leaves = with_looks({**step.leaves, "keys": keys}, cuts.looks)
+        leaves = with_looks({**step.leaves, "keys": keys}, cuts)
         places = [1 + tree.output.index(each) for each in columns]
 
         def meeting(rows: list[tuple[Fact, int]], places: list[int] = places) -> Counter[Fact]:
@@ -225,21 +225,38 @@ def plan_of(tree: Node) -> ViewPlan:
     """The blocks of a query."""
     query = lowered(QueryTree(tree, tree.output))
     query = replace(query, tree=pruned(pushed(query.tree), {each.id for each in query.outputs}))
-    return decomposed(query, tuple(f"o{index}" for index in range(len(tree.output))), {})
+    return decomposed(query, tuple(f"o{index}" for index in range(len(tree.output))), {}, Limits())
 
 
-def stays_upheld(tree: Node, step: Step) -> None:
-    """Blocks of which the touched groups and partitions are computed anew are as if all of them were."""
-    plan = plan_of(tree)
-    leaves, changed = dict(step.leaves), set(step.changed)
-    for index, block in enumerate((*plan.hidden, plan.root)):
-        found = followed(block, leaves, changed)
-        demand(found.is_right, f"a {type(block).__name__} is not what it is anew")
-        relation = -1 - index
-        leaves[relation, Moment.BEFORE] = [*found.before.values()]
-        leaves[relation, Moment.AFTER] = [*found.anew.values()]
-        leaves[relation, Moment.DELTA] = change_of(found)
-        changed |= {relation} if leaves[relation, Moment.DELTA] else set()
+def upheld(tree: Node, random: Random) -> Callable[[Step], None]:
+    """Blocks that are carried through a history by the programs of their rules are as if they were computed anew."""
+    pipeline = Pipeline(plan_of(tree), random)
+    started = False
+
+    def follow(step: Step) -> None:
+        nonlocal started
+        try:
+            if not started:
+                pipeline.build(step.at_start)
+                started = True
+            pipeline.follow(step.leaves, step.changed, only_inserts=step.only_inserts)
+        except NotUpheldError as error:
+            raise BrokenLawError(f"{error} after {', '.join(pipeline.rules[-3:])}") from None
+
+    return follow
+
+
+def late(tree: Node, random: Random) -> Callable[[Step], None]:
+    """What comes too late is in the ledger, and nothing else is missing."""
+    check = judged(tree, random)
+
+    def follow(step: Step) -> None:
+        try:
+            check(step)
+        except NotUpheldError as error:
+            raise BrokenLawError(str(error)) from None
+
+    return follow
 
 
 def falls_into_blocks(tree: Node, step: Step) -> None:
@@ -277,14 +294,22 @@ def random_window(random: Random, schemas: Schemas) -> Node:
     return queries.window(queries.rows(random.choice([1, 1, 1, 2])))
 
 
+def random_groups(random: Random, schemas: Schemas) -> Node:
+    """Groups of rows that several sources make."""
+    queries = Queries(random, schemas, ties=True)
+    return queries.aggregate(queries.rows(random.choice([1, 2, 2, 3])))
+
+
 @dataclass(frozen=True, slots=True)
 class Law:
     """What holds of every tree of a kind, at every step of a history."""
 
     trees: Callable[[Random, Schemas], Node]
-    holds: Callable[[Node, Step], None]
+    holds: Callable[[Node, Step], None] | None = None
     steps: int = 3
     rows: int = 4
+    carries: Callable[[Node, Random], Callable[[Step], None]] | None = None
+    """Instead of `holds`, where something is carried from step to step."""
 
     def play(self, seeds: Iterable[int]) -> Played:
         """Hold random trees to the law: one for each seed, which makes the same tree and history again."""
@@ -293,9 +318,13 @@ class Law:
             random = Random(seed)
             schemas = random_schemas(random)
             tree = self.trees(random, schemas)
+            holds: Callable[[Step], None] | None = partial(self.holds, tree) if self.holds is not None else None
+            if self.carries is not None:
+                holds = self.carries(tree, random)
+            assert holds is not None
             for count, step in enumerate(random_history(random, schemas, self.steps, self.rows)):
                 try:
-                    self.holds(tree, step)
+                    holds(step)
                 except BrokenLawError as error:
                     raise BrokenLawError(f"{error}: seed {seed}, step {count}\n{tree}\n{step}") from None
             played.add(tree, self.steps)
@@ -308,8 +337,10 @@ CUT_ROWS = Law(random_rows, cut_finds)
 LOWERING = Law(random_query, stays_itself, steps=2)
 PRUNING = Law(random_query, loses_nothing, steps=2)
 BLOCKS = Law(random_query, falls_into_blocks, steps=2)
-UPKEEP = Law(random_query, stays_upheld)
-WINDOW_UPKEEP = Law(random_window, stays_upheld, rows=8)
+UPKEEP = Law(random_query, steps=4, carries=upheld)
+GROUP_UPKEEP = Law(random_groups, steps=4, rows=5, carries=upheld)
+LATENESS = Law(random_rows, steps=5, carries=late)
+WINDOW_UPKEEP = Law(random_window, rows=8, carries=upheld)
 WINDOWS = Law(random_window, stays_itself, steps=2, rows=8)
 
 

@@ -107,7 +107,7 @@ def _answered(node: Node, leaves: Leaves) -> Node:
         return Literal(written(value, each.type), each.type)
 
     match node:
-        case Project(items):
+        case Project(items) | Aggregate(items=items):
             return replace(node, items=tuple(Item(item.column, transform(item.expression, answer)) for item in items))
         case Filter(condition):
             return replace(node, condition=transform(condition, answer))

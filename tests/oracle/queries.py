@@ -171,6 +171,11 @@ class Queries(Trees):
         for _ in range(self.random.randint(1, 3)):
             call = self.aggregate_call(node.output, ordered=self._sees_order(node))
             items.append(Item(self.column(call.type), call))
+        if self.chance(0.15):  # beside an aggregate and a key, or alone
+            beside = self.subquery()
+            parts = [each for each in (*keys, *(item.expression for item in items)) if each.type == beside.type]
+            both = Call("EqualNullSafe", (self.random.choice(parts), beside), "BOOLEAN") if parts else beside
+            items.append(Item(self.column(both.type), both))
         found: Node = Aggregate(keys, tuple(items), node)
         return Filter(self.condition(found.output), found) if self.chance(0.3) else found
 

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from stepwell.algebra.aggregates import GroupResult
+
 
 @dataclass(frozen=True, slots=True)
 class Struct:
@@ -25,7 +27,15 @@ class Id:
     parts: tuple[Value, ...]
 
 
-Value: TypeAlias = "bool | int | float | str | tuple[Value, ...] | Struct | Id | None"
+@dataclass(frozen=True, slots=True)
+class StateValue:
+    """What is kept of rows for an aggregate: cells, and how often each."""
+
+    result: GroupResult
+    items: tuple[tuple[tuple[Value, ...], int], ...]
+
+
+Value: TypeAlias = "bool | int | float | str | tuple[Value, ...] | Struct | Id | StateValue | None"
 Row = dict[int, Value]
 """A row: its values by the numbers of their columns."""
 
@@ -58,6 +68,8 @@ def key(value: Value) -> tuple[Any, ...]:
             return ("STRUCT", tuple(key(each) for _, each in fields))
         case Id(parts):
             return ("ID", tuple(("~missing",) if each is None else key(each) for each in parts))
+        case StateValue(_, items):
+            return ("STATE", tuple((tuple(map(exact, cells)), count) for cells, count in items))
 
 
 def exact(value: Value) -> tuple[Any, ...]:

@@ -81,7 +81,7 @@ class Queries:
         try:
             return self.rng.choices(
                 (self._rows, self._groups, self._windows, self._set, self._pivot, self._exploded, self._global),
-                weights=(38, 26, 12, 12, 3, 4, 5),
+                weights=(36, 25, 16, 11, 3, 4, 5),
             )[0]()
         finally:
             self.depth = outer

@@ -16,6 +16,8 @@ from querygen.cases import Case, View
 from querygen.counts import Counts
 from querygen.plain import FAILURES, Bag, Plain, bag, condition
 from querygen.schema import Relation
+from stepwell.engine.definitions import load
+from stepwell.rules.blocks import obstacle
 
 Answer = Callable[[str, Bag], Bag]
 """What to make of the rows that a view has shown; to seed a wrong one."""
@@ -98,48 +100,68 @@ class _Run:
 
     def create(self) -> None:
         self.tables = self.case.tables()
-        for table in self.tables:
-            self.db.sql(table.create)
+        if self.tables:
+            self.db.sql("; ".join(table.create for table in self.tables))
         if self.case.first.statements:
             self.db.sql(self.case.first.text)
         self._read_tables()
-        for view in self.case.views:
-            self._create(view)
+        self._create_all()
         for name, parent in self._tuples("SELECT name, parent FROM stepwell.dependencies"):
             self.parents.setdefault(name, set()).add(parent)
         self.epoch = self.db.epoch
 
-    def _create(self, view: View) -> None:
-        if any(parent not in self.expected for parent in view.parents):
-            return
-        try:
-            self._expect(view)
-        except FAILURES as error:
-            self._must_fail(view, condition(error))
-            return
-        policy, why = "incremental strict", ""
-        while True:
+    def _create_all(self) -> None:
+        """Create the views by one script; if that is refused, one by one, so that each says what is wrong with it."""
+        wanted: list[View] = []
+        for view in self.case.views:
+            if any(parent not in self.expected for parent in view.parents):
+                continue
             try:
-                self.db.sql(f"CREATE MATERIALIZED VIEW {view.name} WITH (refresh_policy = '{policy}') AS {view.text}")
-            except stepwell.StepwellError as error:
-                if policy != "auto" and error.sqlstate == "0A000":  # a whole, or refused altogether
-                    policy, why = "auto", error.detail or error.message
-                    continue
-                self.expected.pop(view.name)
-                if error.sqlstate in DOCUMENTED:
-                    self.counts.refused[f"{error.sqlstate} {error.message}"] += 1
-                else:
-                    self._fail(view.name, -1, f"not created: {error.sqlstate} {error.message} {error.detail or ''}")
-            except Exception as error:  # anything else is a bug of stepwell's, and to be reported like one
-                self.expected.pop(view.name)
-                self._fail(view.name, -1, f"not created: {type(error).__name__} {_first_line(error)}")
+                self._expect(view)
+                wanted.append(view)
+            except FAILURES as error:
+                self._must_fail(view, condition(error))
+        try:
+            if wanted:
+                self.db.sql("; ".join(f"CREATE MATERIALIZED VIEW {view.name} AS {view.text}" for view in wanted))
+        except Exception:  # whatever it is, it is said again by the view that is to blame
+            there = {each.name for each in self.db.relations()}
+            made = [view for view in wanted if view.name in there or self._is_created(view)]
+        else:
+            made = wanted
+        for view in made:
+            self.views.append(view)
+            self.counts.views += 1
+            if why := self._why_whole(view):
+                self.counts.wholes[why] += 1
+            self._compare(view, -1)
+
+    def _is_created(self, view: View) -> bool:
+        """Create a view by itself; what else came of it is counted, or is a failure."""
+        if any(parent not in self.expected for parent in view.parents):
+            return False
+        try:
+            self.db.sql(f"CREATE MATERIALIZED VIEW {view.name} AS {view.text}")
+        except stepwell.StepwellError as error:
+            self.expected.pop(view.name)
+            if error.sqlstate in DOCUMENTED:
+                self.counts.refused[f"{error.sqlstate} {error.message}"] += 1
             else:
-                self.views.append(view)
-                self.counts.views += 1
-                if policy == "auto":
-                    self.counts.wholes[why] += 1
-                self._compare(view, -1)
-            return
+                self._fail(view.name, -1, f"not created: {error.sqlstate} {error.message} {error.detail or ''}")
+            return False
+        except Exception as error:  # anything else is a bug of stepwell's, and to be reported like one
+            self.expected.pop(view.name)
+            self._fail(view.name, -1, f"not created: {type(error).__name__} {_first_line(error)}")
+            return False
+        return True
+
+    def _why_whole(self, view: View) -> str | None:
+        """Why a view can only be recomputed, in the words in which 'incremental strict' would refuse it."""
+        known = load(self.db._runtime)
+        relation = known.called(view.name)
+        assert relation is not None
+        found = [obstacle(known.blocks[id_]) for id_ in (*relation.view.blocks, relation.id)]
+        return next((why for why in found if why is not None), None)
 
     def _must_fail(self, view: View, reason: str) -> None:
         """A view whose query fails on the rows that are there is not made."""

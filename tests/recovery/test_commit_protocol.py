@@ -19,6 +19,8 @@ from stepwell.model.failpoints import FAILPOINTS
 from stepwell.storage import log_state
 
 NEED_SPARK = {"maintain.view", "fold.written", "fold.committed"}
+OF_CREATES = {"create.withheld", "create.registered"}
+OF_REFRESHES = {each for each in FAILPOINTS if each.startswith("refresh.")}
 CATALOGS = ["sqlite", "postgresql"]
 COUNT = 20
 
@@ -38,7 +40,9 @@ def run(warehouse: Path, catalog: str, first: int, failpoint: str | None) -> tup
 
 KILLS = [
     (failpoint, catalog)
-    for number, failpoint in enumerate(each for each in FAILPOINTS if each not in NEED_SPARK)
+    for number, failpoint in enumerate(
+        each for each in FAILPOINTS if each not in NEED_SPARK | OF_CREATES | OF_REFRESHES
+    )
     for catalog in (CATALOGS if os.environ.get("STEPWELL_TORTURE") else [CATALOGS[number % 2]])
 ]
 """Every fail point, on alternating catalogs; under torture on both."""

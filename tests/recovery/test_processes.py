@@ -98,7 +98,7 @@ def test_a_full_disk_fails_the_statement_and_nothing_else(tmp_path: Path) -> Non
         writing.write(db, relation, [1])
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, before[1]))  # to the kernel as good as no room left
+            resource.setrlimit(resource.RLIMIT_FSIZE, (900_000, before[1]))  # to the kernel as good as no room left
             with pytest.raises(WarehouseError, match="the disk is full") as caught:
                 writing.write(db, relation, [(value * 7_919_999) % 2**62 for value in range(200_000)])
         finally:

@@ -10,9 +10,9 @@ import stepwell
 from plans import plan_of
 from stepwell.bench import nexmark, tpch_queries
 from stepwell.model.watermarks import Transfer
-from stepwell.plan.blocks import WholeBlock
 from stepwell.plan.lineage import origins
 from stepwell.plan.times import timing_of
+from stepwell.rules.blocks import WholeBlock
 
 SECOND, MINUTE, HOUR, DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
 
@@ -58,7 +58,7 @@ KEPT = [
     ("SELECT HOP_START(ts, INTERVAL '1 minute', INTERVAL '5 minutes') AS b, count(*) AS n FROM _sw_rel1 GROUP BY HOP(ts, INTERVAL '1 minute', INTERVAL '5 minutes')", "b", Transfer(MINUTE, 5 * MINUTE)),
     ("SELECT window.start AS b, count(*) AS n FROM _sw_rel1 GROUP BY window(ts, '1 minute')", "b", Transfer(MINUTE, MINUTE)),
     ("SELECT window_start, count(*) AS n FROM TUMBLE(_sw_rel1, ts, INTERVAL '1 minute') GROUP BY window_start", "window_start", Transfer(MINUTE, MINUTE)),
-    ("SELECT SESSION_END(ts, INTERVAL '1 minute') AS e, count(*) AS n FROM _sw_rel1 GROUP BY g, SESSION(ts, INTERVAL '1 minute')", "e", Transfer(shift=1)),
+    ("SELECT SESSION_END(ts, INTERVAL '1 minute') AS e, count(*) AS n FROM _sw_rel1 GROUP BY g, SESSION(ts, INTERVAL '1 minute')", "e", Transfer()),
     ("SELECT time_bucket(INTERVAL '5 minutes', ts) AS b, count(*) AS n FROM _sw_rel1 GROUP BY 1", "b", Transfer(5 * MINUTE, 5 * MINUTE, 946_857_600_000_000)),
     ("SELECT time_bucket(INTERVAL '1 day', ts, INTERVAL '2 hours') AS b, count(*) AS n FROM _sw_rel1 GROUP BY 1", "b", Transfer(DAY, DAY, 946_857_600_000_000 + 2 * HOUR)),
     ("SELECT time_bucket(INTERVAL '1 day', ts, TIMESTAMP '1970-01-02 00:00:01') AS b, count(*) AS n FROM _sw_rel1 GROUP BY 1", "b", Transfer(DAY, DAY, DAY + SECOND)),

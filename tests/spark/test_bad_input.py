@@ -22,9 +22,8 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with stepwell.connect(tmp_path_factory.mktemp("bad") / "warehouse") as db:
         db.sql(
             "CREATE TABLE trades (symbol STRING NOT NULL, price DECIMAL(6, 2), n TINYINT, at TIMESTAMP);"
-            "CREATE TABLE k (id INT PRIMARY KEY, v INT);"
             "INSERT INTO trades VALUES ('A', 1.5, 1, TIMESTAMP '2026-01-01'), ('A', 1.5, 1, TIMESTAMP '2026-01-01');"
-            "INSERT INTO k VALUES (1, 10), (2, 20)"
+            "CREATE TABLE k (id INT PRIMARY KEY, v INT); INSERT INTO k VALUES (1, 10), (2, 20)"
         )
         yield db
 

@@ -26,7 +26,7 @@ from stepwell.cli import main
 from stepwell.cli.sql import run as run_statement
 from stepwell.engine import DATABASE_SETTINGS, SESSION_SETTINGS, SYSTEM_NAMESPACE, SYSTEM_TABLES
 from stepwell.model import errors
-from stepwell.sql import parse
+from stepwell.sql import parse, runs_of
 from stepwell.sql.parser import _STATEMENTS
 
 _SETTINGS = DATABASE_SETTINGS | SESSION_SETTINGS
@@ -100,8 +100,8 @@ class Reader:
         database = self._names.get("db")
         if not isinstance(database, stepwell.Database) or database._closed:
             database = self._own = self._own or stepwell.connect("warehouse")
-        for statement in parse(text):
-            run_statement(database, statement, "table")
+        for together in runs_of(parse(text)):
+            run_statement(database, together, "table")
 
     def _type(self, text: str) -> None:
         for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE):

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import stepwell
+from limited import limit
 from stepwell import StepwellError, StepwellWarning
 from stepwell.model.clock import ManualClock
 from views import answer
@@ -285,14 +286,14 @@ def test_a_new_process_goes_on_where_the_last_one_was(tmp_path: Path) -> None:
 
 
 def test_full_and_adaptive_recomputation_leave_out_what_was_late(
-    db: stepwell.Database, monkeypatch: pytest.MonkeyPatch
+    db: stepwell.Database,
 ) -> None:
     db.sql(f"CREATE MATERIALIZED VIEW v WITH (refresh_policy = 'full') AS {COUNTS} EMIT AFTER WATERMARK")
     db.sql(f"CREATE MATERIALIZED VIEW w AS {COUNTS} ALLOW LATENESS INTERVAL '0 seconds'")
     db.insert("t", [(1, at(1)), (2, at(61))])
     db.insert("t", [(3, at(2)), (4, at(62))])
     assert counts(db, "v") == {0: 1}
-    monkeypatch.setattr("stepwell.plan.steps.FEW_ROWS", 0)  # so that half of the rows are most of them
+    limit(db, recomputed_rows=0)  # so that half of the rows are most of them
     db.insert("t", [(number, at(number % 3)) for number in range(10, 40)] + [(50, at(70)), (51, at(130))])
     db.sql("DELETE FROM t WHERE id = 1")
     assert counts(db, "v") == {0: 1, 60: 3}

@@ -121,8 +121,8 @@ def cases() -> dict[str, Case]:
             " FROM trades GROUP BY symbol, SESSION(event_time, INTERVAL '4 seconds')"
             f" EMIT AFTER WATERMARK {late} '10 seconds'",
             Level(
-                lambda row: [(row[4], row[4] + gap)] if row[4] is not None else [],
-                sessions(gap), lambda incoming: incoming + 1, after_watermark=True, lateness=10 * SECOND,
+                lambda row: [(row[4], row[4] + gap + 1)] if row[4] is not None else [],
+                sessions(gap), lambda incoming: incoming, after_watermark=True, lateness=10 * SECOND,
                 needs=lambda row: (row[1], row[4]),
             ),
         ),

@@ -17,7 +17,7 @@ from stepwell.catalog import control
 from stepwell.engine.define.creation import alter_view, drop_relations
 from stepwell.sql import parse
 from stepwell.sql.statements import AlterView, DropRelations
-from views import answer, wrong_views
+from views import answer, creates, wrong_views
 
 
 @pytest.fixture
@@ -241,10 +241,8 @@ def test_a_failing_view_among_many_for_many_epochs(tmp_path: Path) -> None:
     failed = 0
     with stepwell.connect(tmp_path / "warehouse") as db, warnings.catch_warnings():
         warnings.simplefilter("ignore", StepwellWarning)
-        for number in range(TABLES):
-            db.sql(f"CREATE TABLE t{number} (id INT PRIMARY KEY, a INT, b INT)")
-        for name, text in queries.items():
-            db.sql(f"CREATE MATERIALIZED VIEW {name} AS {text}")
+        db.sql("; ".join(f"CREATE TABLE t{number} (id INT PRIMARY KEY, a INT, b INT)" for number in range(TABLES)))
+        db.sql(creates(queries))
         before = db.epoch
         for epoch in range(EPOCHS):
             table = 0 if epoch % 4 == 0 else epoch % TABLES

@@ -8,10 +8,10 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 import stepwell
+from stepwell.algebra.fingerprints import fingerprint
 from stepwell.engine.read.canonical import differs
 from stepwell.model.relations import Column
 from stepwell.model.types import parse_type
-from stepwell.plan.fingerprints import fingerprint
 from views import answer
 
 DIFFERENT: dict[str, list[str]] = {

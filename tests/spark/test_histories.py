@@ -6,8 +6,7 @@ import datetime
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,7 @@ import stepwell
 from models import Model, Row, Table, Values, canonical
 from stepwell.engine.write import upsert
 from stepwell.model.epochs import Epoch
+from stepwell.model.limits import Limits
 from stepwell.storage import scans
 
 EXAMPLES = 200 if os.environ.get("STEPWELL_TORTURE") else 8
@@ -72,9 +72,10 @@ histories = st.lists(steps, min_size=3, max_size=14)
 class Run:
     """A history being played to a database and to the model at once."""
 
-    def __init__(self, warehouse: str) -> None:
+    def __init__(self, warehouse: str, limits: Limits | None = None) -> None:
         self.warehouse = warehouse
-        self.db = stepwell.connect(warehouse)
+        self.limits = limits
+        self.db = stepwell.connect(warehouse, _limits=limits)
         self.db.sql(
             "CREATE TABLE t (a INT, b DOUBLE, m MAP<STRING, INT>, ts TIMESTAMP) CHUNK BY ts EVERY INTERVAL '1 day';"
             "CREATE TABLE k (id INT PRIMARY KEY, b DOUBLE, m MAP<STRING, INT>)"
@@ -154,7 +155,7 @@ class Run:
     def reopen(self, step: Step) -> None:
         if not self.db.in_transaction:
             self.db.close()
-            self.db = stepwell.connect(self.warehouse)
+            self.db = stepwell.connect(self.warehouse, _limits=self.limits)
 
     def check(self) -> None:
         self.commit(Step("commit"))
@@ -203,23 +204,15 @@ def _utc(value: Any) -> Any:
     return value.replace(tzinfo=datetime.UTC) if isinstance(value, datetime.datetime) else value
 
 
-def play(history: list[Step]) -> None:
+def play(history: list[Step], limits: Limits | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        run = Run(f"{folder}/warehouse")
+        run = Run(f"{folder}/warehouse", limits)
         try:
             for step in history:
                 run.play(step)
             run.check()
         finally:
             run.db.close()
-
-
-@contextmanager
-def large_path() -> Iterator[None]:
-    """Let Spark write everything, as it does for what is large."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stepwell.engine.write.results.SMALL_BYTES", -1)
-        yield
 
 
 _ran: Counter[str] = Counter()
@@ -236,8 +229,7 @@ def test_the_tables_equal_the_model_at_every_epoch(history: list[Step]) -> None:
 @given(histories)
 def test_the_same_when_spark_writes_the_files(history: list[Step]) -> None:
     _ran["by Spark"] += 1
-    with large_path():
-        play(history)
+    play(history, Limits(small_result_bytes=-1))
 
 
 def test_enough_histories_were_played(record_property: Callable[[str, object], None]) -> None:

@@ -18,7 +18,7 @@ import stepwell
 from stepwell.algebra.nodes import Moment
 from stepwell.bench.nexmark import EMPTY, QUERIES, SIDE_INPUT, TABLES, Batch, Tables, after, stream
 from stepwell.rules import deltas
-from views import answer, contents, rounded
+from views import STRICT, answer, contents, creates, rounded
 
 SIZES = [(250, 0), (200, 10), (200, 10)]
 EPOCHS = len(SIZES) if os.environ.get("STEPWELL_TORTURE") else 2
@@ -66,15 +66,12 @@ class Plain:
 
 
 def create_tables(db: stepwell.Database) -> None:
-    for name, columns in TABLES.items():
-        db.sql(f"CREATE TABLE {name} ({columns})")
+    db.sql("; ".join(f"CREATE TABLE {name} ({columns})" for name, columns in TABLES.items()))
     db.insert("side_input", SIDE_INPUT)
 
 
 def create_views(db: stepwell.Database, names: Iterable[str]) -> None:
-    for name in names:
-        # strict: each has a rule, or is refused here
-        db.sql(f"CREATE MATERIALIZED VIEW {name} WITH (refresh_policy = 'incremental strict') AS {VIEWS[name]}")
+    db.sql(creates({name: VIEWS[name] for name in names}, STRICT))  # strict: each has a rule, or is refused here
 
 
 def apply(db: stepwell.Database, batch: Batch) -> None:

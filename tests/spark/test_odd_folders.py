@@ -9,7 +9,7 @@ import deltalake
 import pytest
 
 import stepwell
-from stepwell.engine.write import results
+from limited import limit
 from stepwell.model.errors import WarehouseError
 from stepwell.storage import warehouse
 from views import answer
@@ -18,12 +18,12 @@ NAMES = ["w[1]", "w{a,b}", "w*", "w?", "a b", "a#b", "a%b", "über", "a:b", "a'b
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_folder_may_have_any_sign_in_its_name(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_may_have_any_sign_in_its_name(tmp_path: Path, name: str) -> None:
     (tmp_path / "w1").mkdir()  # what a pattern would find instead
     with stepwell.connect(tmp_path / name) as db:
         db.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2)")
         db.sql("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM t")
-        monkeypatch.setattr(results, "SMALL_BYTES", -1)
+        limit(db, small_result_bytes=-1)
         db.sql("INSERT INTO t SELECT a + 2 FROM t")
         db.sql("DELETE FROM t WHERE a = 4; OPTIMIZE t")
         assert sorted(answer(db, "SELECT * FROM t")) == [(1,), (2,), (3,)]
@@ -53,13 +53,13 @@ def test_every_new_folder_is_named_by_a_synced_one(tmp_path: Path, monkeypatch: 
     with stepwell.connect(root) as db:
         assert {str(tmp_path), str(tmp_path / "not")} <= set(synced)
         db.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1)")
-        monkeypatch.setattr(results, "SMALL_BYTES", -1)
+        limit(db, small_result_bytes=-1)
         db.sql("INSERT INTO t SELECT a + 1 FROM t")
         files = list(root.glob("data/1/rows/**/*.parquet"))
         assert len({file.parent for file in files}) == 2  # one of the driver's, one in a folder of Spark's
         folders = {str(folder) for file in files for folder in file.parents if folder.is_relative_to(root)}
         assert folders <= set(synced)
         synced.clear()
-        monkeypatch.setattr(results, "SMALL_BYTES", 2**20)
+        limit(db, small_result_bytes=2**20)
         db.sql("INSERT INTO t VALUES (3)")
         assert str(root) not in synced  # what lasts is not synced again

@@ -13,7 +13,7 @@ from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 
 from oracle.expressions import written
-from oracle.histories import TYPES, Step, random_history, random_schemas
+from oracle.histories import MOST_TABLES, TYPES, Step, random_history, random_schemas
 from oracle.laws import Fact, Played, at, bag, random_rows
 from oracle.queries import Queries
 from oracle.values import Stored, Struct, Value, exact
@@ -21,6 +21,7 @@ from stepwell.algebra.expressions import AggregateCall, Attribute, Call, Express
 from stepwell.algebra.nodes import Aggregate, Fresh, Moment, Node, rebuilt
 from stepwell.algebra.printing import name_of, print_tree, scan_name
 from stepwell.engine.session import Pace, Spark
+from stepwell.model.limits import Limits
 from stepwell.rules import deltas, identity
 
 DATABASES, QUERIES, CHANGES = 5, 150, 40
@@ -30,13 +31,14 @@ Record = Callable[[str, object], None]
 @pytest.fixture(scope="module")
 def session() -> Iterator[SparkSession]:
     """A session as epochs have it, for small things."""
-    spark = Spark(None)
+    spark = Spark(None, Limits())
     found = spark.maintenance()
     spark.keep_pace(found, Pace.FEW)
     found.conf.set("spark.sql.shuffle.partitions", "1")
     yield found
-    for view in found.catalog.listTables():
-        found.catalog.dropTempView(view.name)
+    for relation in range(1, MOST_TABLES + 1):
+        for moment in Moment:
+            found.catalog.dropTempView(scan_name(relation, moment))
 
 
 @dataclass(frozen=True, slots=True)

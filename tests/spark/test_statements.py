@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import stepwell
+from limited import limit
 from stepwell.catalog import relations, writes
 from stepwell.engine import Snapshot, clean_orphans
-from stepwell.engine.lead import compaction
 from stepwell.engine.write import staging, upsert
 from stepwell.model.clock import ManualClock
 from stepwell.model.epochs import Epoch
@@ -22,9 +22,9 @@ from stepwell.plan import Content
 
 
 @pytest.fixture
-def large_path(monkeypatch: pytest.MonkeyPatch) -> None:
+def large_path(db: stepwell.Database) -> None:
     """Let Spark write everything, as it does for what is large."""
-    monkeypatch.setattr("stepwell.engine.write.results.SMALL_BYTES", -1)
+    limit(db, small_result_bytes=-1)
 
 
 def values(db: stepwell.Database, text: str) -> list[tuple[object, ...]]:
@@ -145,12 +145,10 @@ def test_numbers_that_a_statement_did_not_need_come_back(db: stepwell.Database) 
 
 
 @pytest.mark.parametrize("path", ["small", "large"])
-def test_row_numbers_are_used_by_rows_alone(
-    db: stepwell.Database, request: pytest.FixtureRequest, path: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_row_numbers_are_used_by_rows_alone(db: stepwell.Database, request: pytest.FixtureRequest, path: str) -> None:
     if path == "large":
         request.getfixturevalue("large_path")
-    monkeypatch.setattr(staging, "_STRIDE", 4)  # so that the large path reserves more after its first attempt
+    limit(db, partition_numbers=4)  # so that the large path reserves more after its first attempt
     db.sql("CREATE TABLE t (a BIGINT, b INT); INSERT INTO t VALUES (1, 1)")
 
     def next_number() -> int:
@@ -202,8 +200,8 @@ def test_not_null_holds_for_every_type(
     assert values(db, "SELECT count(*) FROM t") == [(1,)]
 
 
-def test_compaction_of_a_chunked_table_comes_to_an_end(db: stepwell.Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "CONCATENATE_ROWS", 1000)
+def test_compaction_of_a_chunked_table_comes_to_an_end(db: stepwell.Database) -> None:
+    limit(db, concatenated_rows=1000)
     db.sql("CREATE TABLE t (ts TIMESTAMP, v BIGINT) CHUNK BY ts EVERY INTERVAL '1 day'")
     for _ in range(8):
         db.sql("INSERT INTO t SELECT timestamp_seconds((id % 10) * 86400 + id), id FROM range(0, 500)")

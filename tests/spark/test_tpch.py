@@ -12,12 +12,10 @@ import stepwell
 from law import as_if_large
 from stepwell.bench import tpch
 from stepwell.bench.tpch_queries import QUERIES
-from views import answer, wrong_views
+from views import STRICT, answer, creates, wrong_views
 
 BATCHES = [0, 1, 2, 3] if os.environ.get("STEPWELL_TORTURE") else [1]
 """Batches of changes; in every second one all is read as if it were much."""
-
-STRICT = "WITH (refresh_policy = 'incremental strict')"
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +30,9 @@ def loaded(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     names = list(QUERIES)
     with stepwell.connect(tmp_path_factory.mktemp("warehouse")) as db:
         tpch.create(db)
-        for name in names[::2]:
-            db.sql(f"CREATE MATERIALIZED VIEW {name} {STRICT} AS {QUERIES[name]}")
+        db.sql(creates({name: QUERIES[name] for name in names[::2]}, STRICT))
         tpch.load(db, source)
-        for name in names[1::2]:
-            db.sql(f"CREATE MATERIALIZED VIEW {name} {STRICT} AS {QUERIES[name]}")
+        db.sql(creates({name: QUERIES[name] for name in names[1::2]}, STRICT))
         yield db
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import stepwell
-from stepwell.engine.write import results
+from stepwell.model.limits import Limits
 from stepwell.storage import leaves, parquet
 from views import answer
 
@@ -23,11 +23,10 @@ COLUMNS = "id INT, x DOUBLE, y FLOAT, s STRUCT<x: DOUBLE>, a ARRAY<FLOAT>, m MAP
 @pytest.fixture(params=["driver", "spark", "driver, as it used to"])
 def filled(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A table whose files were written by the driver, by Spark, or with all statistics there are."""
-    if request.param == "spark":
-        monkeypatch.setattr(results, "SMALL_BYTES", -2)
+    limits = Limits(small_result_bytes=-2) if request.param == "spark" else None
     if "used to" in request.param:
         monkeypatch.setattr(parquet, "leaves", lambda schema: ((path, False) for path, _ in leaves(schema)))
-    with stepwell.connect(tmp_path / "w") as db:
+    with stepwell.connect(tmp_path / "w", _limits=limits) as db:
         db.sql(f"CREATE TABLE t ({COLUMNS})")
         for part in (ROWS[:4], ROWS[4:]):
             db.insert("t", [(id_, x, x, {"x": x}, [x], {"k": {"x": x}}) for id_, x in part])
@@ -77,12 +76,9 @@ def test_a_number_comes_back_as_it_was_written(filled: stepwell.Database) -> Non
 
 
 @pytest.mark.parametrize("writer", ["driver", "spark"])
-def test_floats_have_no_statistics_dictionary_or_bloom_filter(
-    tmp_path: Path, writer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if writer == "spark":
-        monkeypatch.setattr(results, "SMALL_BYTES", -2)
-    with stepwell.connect(tmp_path / "w") as db:
+def test_floats_have_no_statistics_dictionary_or_bloom_filter(tmp_path: Path, writer: str) -> None:
+    limits = Limits(small_result_bytes=-2) if writer == "spark" else None
+    with stepwell.connect(tmp_path / "w", _limits=limits) as db:
         db.sql(f"CREATE TABLE t ({COLUMNS}, PRIMARY KEY (id))")
         db.insert("t", [(id_, 1.0, 1.0, {"x": 1.0}, [1.0], {"k": {"x": 1.0}}) for id_ in range(1000)])
     (file,) = (tmp_path / "w" / "data" / "1" / "rows").rglob("*.parquet")

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 import stepwell
 import writing
+from limited import limit
 from stepwell.cli import main
 from stepwell.engine.lead import compaction
-from stepwell.engine.maintain import maintenance
 from stepwell.model.errors import StepwellError, StepwellWarning
 from views import answer, wrong_views
 
@@ -165,7 +165,7 @@ def test_verify_finds_one_altered_value_and_repairs_it(graph: stepwell.Database,
     pq.write_table(changed, file)
     result = graph.sql("VERIFY MATERIALIZED VIEW mv1")
     assert isinstance(result, stepwell.Rows)
-    assert result.tuples()[0][2:] == (False, 2, 1, 1)
+    assert result.tuples()[0][2:] == (False, 2, 1, 1, 0)
     assert sorted(result.notes) == ["missing: v1 = 2, deleted = False", "unexpected: v1 = 100, deleted = False"]
     outcome = CliRunner().invoke(main, ["verify", "-w", str(tmp_path / "warehouse"), "--format", "json"])
     assert outcome.exit_code == 1
@@ -352,8 +352,8 @@ def test_the_jobs_of_an_epoch_do_not_grow_with_the_files(
     assert set(seen[1]) == {"both", "n"}
 
 
-def test_a_large_state_is_read_by_the_range_of_its_keys(db: stepwell.Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(maintenance, "LARGE_STATE", -1)
+def test_a_large_state_is_read_by_the_range_of_its_keys(db: stepwell.Database) -> None:
+    limit(db, whole_state_bytes=-1)
     db.sql("CREATE TABLE t (k INT, s STRING, at TIMESTAMP, d DATE, v DOUBLE)")
     queries = {
         "by_k": "SELECT k, s, sum(v) AS v, max(s) AS m FROM t GROUP BY k, s",

@@ -11,7 +11,7 @@ import corpus
 import stepwell
 from law import TABLES, play
 from stepwell.plan.steps import Rule
-from views import answer, wrong_views
+from views import STRICT, answer, creates, wrong_views
 
 TORTURE = bool(os.environ.get("STEPWELL_TORTURE"))
 EXAMPLES = 200 if TORTURE else 2
@@ -111,16 +111,11 @@ EVERY = {**QUERIES, **corpus.QUERIES, **corpus.ANEW}
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stepwell.Database]:
     with stepwell.connect(tmp_path_factory.mktemp("views")) as db:
-        db.sql(TABLES)
-        for name, query in QUERIES.items():
-            db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
-        for name, query in corpus.QUERIES.items():
-            # strict: each has a rule, or is refused here
-            db.sql(f"CREATE MATERIALIZED VIEW {name} WITH (refresh_policy = 'incremental strict') AS {query}")
         for name, query in corpus.ANEW.items():
             with pytest.raises(stepwell.StepwellError, match="cannot be maintained incrementally"):
-                db.sql(f"CREATE MATERIALIZED VIEW {name} WITH (refresh_policy = 'incremental strict') AS {query}")
-            db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+                db.sql(f"{TABLES}; CREATE MATERIALIZED VIEW {name} {STRICT} AS {query}")
+        db.sql(f"{TABLES}; {creates(QUERIES)}")
+        db.sql(f"{creates(corpus.QUERIES, STRICT)}; {creates(corpus.ANEW)}")  # strict: each has a rule, or is refused
         yield db
 
 
@@ -150,8 +145,7 @@ def test_a_view_that_was_paused_catches_up_with_what_it_has_missed(db: stepwell.
         "INSERT INTO t (a, g, b, s, big, ok) VALUES (1, 1, 0.5, 'x', 7, true), (2, 2, 1.5, 'y', 8, false), (3, 1, NULL, 'x', 9, NULL)"
     )
     chosen = {name: QUERIES[name] for name in list(QUERIES)[:-1:3]}
-    for name, query in chosen.items():
-        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    db.sql(creates(chosen))
     for name in chosen:
         db.sql(f"ALTER MATERIALIZED VIEW {name} PAUSE")
     stopped = db.epoch

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import stepwell
 from stepwell.model.errors import StepwellError
-from views import answer, wrong_views
+from views import STRICT, answer, creates, wrong_views
 
 EXAMPLES = 100 if os.environ.get("STEPWELL_TORTURE") else 2
 
@@ -86,9 +86,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[stepwell.Databa
             "CREATE TABLE trades (id BIGINT, symbol STRING, event_time TIMESTAMP, price INT, quantity BIGINT,"
             " WATERMARK FOR event_time AS event_time - INTERVAL '5 seconds')"
         )
-        for name, query in (BARS | WINDOWS).items():
-            policy = "auto" if name in ("sessions_of_all", "sessions_in_from") else "incremental strict"
-            db.sql(f"CREATE MATERIALIZED VIEW {name} WITH (refresh_policy = '{policy}') AS {query}")
+        anew = ("sessions_of_all", "sessions_in_from")
+        db.sql(creates({name: query for name, query in (BARS | WINDOWS).items() if name not in anew}, STRICT))
+        db.sql(creates({name: WINDOWS[name] for name in anew}))
         yield db
 
 
@@ -139,8 +139,7 @@ def test_the_bars_of_three_trades(tmp_path_factory: pytest.TempPathFactory) -> N
             "CREATE TABLE trades (symbol STRING, event_time TIMESTAMP, price DOUBLE, quantity BIGINT,"
             " WATERMARK FOR event_time AS event_time)"
         )
-        for name, query in BARS.items():
-            db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        db.sql(creates(BARS))
         db.sql("""INSERT INTO trades VALUES ('A', timestamp_millis(1500), 105.0, 1), ('A', timestamp_millis(1000), 100.0, 1),
                   ('A', timestamp_millis(2000), 98.0, 1)""")
         bars = "SELECT unix_millis(bar_time), open, high, low, close, volume FROM {} ORDER BY bar_time"

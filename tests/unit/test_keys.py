@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell.engine.maintain.keys import FEW, Ranges, ranges_of, united
+from stepwell.engine.maintain.keys import Ranges, ranges_of, united
 
 
 def of(values: list[object]) -> Ranges | None:
-    return ranges_of(pa.table({"k": values}), "k")
+    return ranges_of(pa.table({"k": values}), "k", 4)
 
 
 def test_ranges_are_cut_at_the_widest_gaps() -> None:
@@ -33,7 +33,7 @@ def test_what_is_not_plain_has_no_ranges(values: list[object]) -> None:
 @given(st.lists(st.lists(st.integers(-50, 50), min_size=1), min_size=1, max_size=4))
 def test_ranges_hold_every_value_and_do_not_overlap(several: list[list[int]]) -> None:
     found = [of(list(values)) for values in several]
-    assert all(each is not None and len(each) <= FEW for each in found)
+    assert all(each is not None and len(each) <= 4 for each in found)
     both: Any = united(found)
     assert both is not None
     for values in several:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from stepwell.model.epochs import Epoch, EpochRecord, EpochState
 from stepwell.model.errors import TypeMismatchError
 from stepwell.model.files import LATEST, DataFile, FileStatistics, NewFile, Store
+from stepwell.model.limits import Limits
 from stepwell.model.relations import Column
 from stepwell.model.types import VOID, parse_type
 from stepwell.plan import (
@@ -91,7 +92,7 @@ def test_there_are_never_more_than_64_live_files(writes: list[tuple[int, bool]])
     live: list[DataFile] = []
     for epoch, (rows, inserts) in enumerate(writes, 1):
         live.append(file(epoch, rows, store=Store.ROWS if inserts else Store.CHANGES))
-        while (merge := choose_merge(live, Epoch(epoch))) is not None:
+        while (merge := choose_merge(live, Epoch(epoch), Limits())) is not None:
             merged = file(
                 min(each.from_epoch for each in merge.inputs),
                 merge.rows,
@@ -104,39 +105,39 @@ def test_there_are_never_more_than_64_live_files(writes: list[tuple[int, bool]])
 
 
 def test_a_merge_takes_only_what_can_be_read_already() -> None:
-    assert choose_merge([file(epoch) for epoch in range(1, 9)], Epoch(7)) is None
-    assert choose_merge([file(epoch) for epoch in range(1, 9)], Epoch(8)) is not None
+    assert choose_merge([file(epoch) for epoch in range(1, 9)], Epoch(7), Limits()) is None
+    assert choose_merge([file(epoch) for epoch in range(1, 9)], Epoch(8), Limits()) is not None
 
 
 def test_changelogs_and_folded_rows_are_never_merged_into_one() -> None:
     files = [file(epoch, logged=epoch % 2 == 0) for epoch in range(1, 15)]
-    assert choose_merge(files, Epoch(20)) is None
+    assert choose_merge(files, Epoch(20), Limits()) is None
 
 
 def test_files_of_one_chunk_are_merged_with_their_like_only() -> None:
     within = [file(epoch, times=(chunk * 10, chunk * 10 + 5)) for epoch, chunk in enumerate(range(10), 1)]
-    assert choose_merge(within, Epoch(20), chunk_width=10) is None
+    assert choose_merge(within, Epoch(20), Limits(), chunk_width=10) is None
     spanning = [file(epoch, times=(0, 95)) for epoch in range(1, 9)]
-    merge = choose_merge([*within, *spanning], Epoch(20), chunk_width=10)
+    merge = choose_merge([*within, *spanning], Epoch(20), Limits(), chunk_width=10)
     assert merge is not None
     assert set(merge.inputs) == set(spanning)
 
 
 def test_a_fold_waits_until_enough_is_pending_or_it_is_asked_for() -> None:
     rows, few = file(1, 100_000), file(2, 10, store=Store.CHANGES, retracted=5)
-    assert choose_fold([rows, few], Epoch(2)) is None
-    fold = choose_fold([rows, few], Epoch(2), now=True)
+    assert choose_fold([rows, few], Epoch(2), Limits()) is None
+    fold = choose_fold([rows, few], Epoch(2), Limits(), now=True)
     assert fold is not None
     assert (fold.touched, fold.changes) == ((rows,), (few,))
     many = file(3, 50_000, store=Store.CHANGES, retracted=25_000)
-    assert choose_fold([rows, few, many], Epoch(3)) is not None
-    assert choose_fold([rows], Epoch(3), now=True) is None
+    assert choose_fold([rows, few, many], Epoch(3), Limits()) is not None
+    assert choose_fold([rows], Epoch(3), Limits(), now=True) is None
 
 
 def test_a_fold_leaves_alone_what_its_retractions_cannot_reach() -> None:
     early, late, unknown = file(1, times=(0, 10)), file(1, times=(100, 110)), file(1)
     change = file(2, 4, store=Store.CHANGES, retracted=2, times=(5, 6))
-    fold = choose_fold([early, late, unknown, change], Epoch(2), now=True)
+    fold = choose_fold([early, late, unknown, change], Epoch(2), Limits(), now=True)
     assert fold is not None
     assert fold.touched == (early, unknown)
 

@@ -75,5 +75,5 @@ def test_a_case_is_shrunken_to_what_fails() -> None:
     assert [view.name for view in less.views if view.name == guilty.name] == [guilty.name]
     assert less.epochs == ()
     assert less.first == Epoch(())
-    assert len(less.views[-1].text) < min(120, len(guilty.text))
+    assert len(less.views[-1].text) < len(guilty.text) / 3
     assert isinstance(less.views[-1], View)

@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 
+from oracle import judging
 from oracle.laws import (
     BLOCKS,
     CUT_CHANGES,
     CUT_ROWS,
     DELTA,
+    GROUP_UPKEEP,
+    LATENESS,
     LOWERING,
     PRUNING,
     UPKEEP,
@@ -25,10 +28,24 @@ from oracle.laws import (
     is_broken,
 )
 from stepwell.algebra import lowering, pruning
-from stepwell.algebra.expressions import ROW, TRUE, Call, Expression, Order, WindowCall, conjuncts, number, walk
+from stepwell.algebra.expressions import (
+    FALSE,
+    ROW,
+    TRUE,
+    AggregateCall,
+    Call,
+    Expression,
+    Order,
+    WindowCall,
+    compare,
+    conjuncts,
+    number,
+    walk,
+)
 from stepwell.algebra.expressions import identity as identity_of
 from stepwell.algebra.nodes import (
     Aggregate,
+    Filter,
     Generate,
     Join,
     JoinKind,
@@ -42,7 +59,18 @@ from stepwell.algebra.nodes import (
     Window,
 )
 from stepwell.plan import cuts, decomposition
-from stepwell.rules import deltas, identity
+from stepwell.rules import (
+    deltas,
+    fold,
+    groups,
+    identity,
+    lateness,
+    partitions,
+    programs,
+    recompute,
+    row_changes,
+    touched_groups,
+)
 from stepwell.rules.identity import Identified
 
 SEEDS = range(200)
@@ -78,6 +106,11 @@ def test_the_blocks_of_a_query_are_the_query() -> None:
 def test_blocks_follow_where_they_were_touched(record_property: Record) -> None:
     record_property("blocks that were touched followed", str(UPKEEP.play(SEEDS)))
     record_property("windows that were touched followed", str(WINDOW_UPKEEP.play(SEEDS)))
+    record_property("groups followed", str(GROUP_UPKEEP.play(SEEDS)))
+
+
+def test_what_comes_too_late_is_in_the_ledger(record_property: Record) -> None:
+    record_property("rows judged", str(LATENESS.play(SEEDS)))
 
 
 # -- planted bugs: each takes the place of a part of a rule -----------------------------------------------------------
@@ -421,3 +454,114 @@ def test_a_hidden_block_that_is_not_heard_of_is_seen(monkeypatch: pytest.MonkeyP
         lambda self, node: right(replace(self, changed={each for each in self.changed if each > 0}), node),
     )
     assert is_broken(UPKEEP, range(1000))
+
+
+# -- programs ---------------------------------------------------------------------------------------------------------
+
+
+def what_is_kept_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(fold, "merged", lambda old, new: new)
+
+
+def what_comes_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(fold, "merged", lambda old, new: old)
+
+
+def a_lost_row_never_matters(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(fold, "matters", lambda old, went: FALSE)
+
+
+def a_lost_row_is_always_replaced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(fold, "replaces", lambda came, went: TRUE)
+
+
+def extremes_take_rows_back(patch: pytest.MonkeyPatch) -> None:
+    right = groups.partials
+    patch.setattr(fold, "partials", lambda *given, **said: right(*given, **{**said, "apart": False}))
+
+
+def a_fold_does_not_net(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(fold, "net_delta_of", row_changes.delta_of)
+
+
+def one_key_is_touched(patch: pytest.MonkeyPatch) -> None:
+    right = programs.touched_keys
+    for module in (touched_groups, partitions):
+        patch.setattr(module, "touched_keys", lambda *given: Limit(1, 0, right(*given)))
+
+
+def having_is_forgotten_in_a_change(patch: pytest.MonkeyPatch) -> None:
+    right = groups.changes
+    for module in (fold, touched_groups):
+        patch.setattr(
+            module, "changes", lambda group, *given, **said: right(replace(group, having=None), *given, **said)
+        )
+
+
+def what_was_is_computed(patch: pytest.MonkeyPatch) -> None:
+    right = row_changes.rows_at
+    patch.setattr(recompute, "rows_at", lambda rows, moment, occasion: right(rows, Moment.BEFORE, occasion))
+
+
+def groups_that_end_stay(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(groups._Comparison, "_has", lambda self: TRUE)
+
+
+def nothing_is_added_up(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(row_changes, "consolidated", lambda change, fresh: change)
+
+
+def old_partitions_stay(patch: pytest.MonkeyPatch) -> None:
+    right = touched_groups.meeting
+    patch.setattr(
+        partitions, "meeting", lambda block, moment, keys, occasion: right(block, Moment.AFTER, keys, occasion)
+    )
+
+
+def a_state_is_not_counted_down(patch: pytest.MonkeyPatch) -> None:
+    """The rows stay right for a while: only the state is wrong."""
+    right = groups._Reading.state
+
+    def wrong(self: groups._Reading, index: int, side: str, *, exact: bool) -> AggregateCall:
+        call = right(self, index, side, exact=exact)
+        place = len(self.group.results[index].argument_types)
+        sign = Call("Greatest", (call.arguments[place], number(0)), "BIGINT")
+        return replace(call, arguments=(*call.arguments[:place], sign, *call.arguments[place + 1 :]))
+
+    patch.setattr(groups._Reading, "state", wrong)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        what_is_kept_is_forgotten, what_comes_is_forgotten, a_lost_row_never_matters, a_lost_row_is_always_replaced,
+        extremes_take_rows_back, a_fold_does_not_net, one_key_is_touched, having_is_forgotten_in_a_change,
+        what_was_is_computed, groups_that_end_stay, nothing_is_added_up, a_state_is_not_counted_down,
+    ],
+    ids=lambda plant: plant.__name__,
+)  # fmt: skip
+def test_a_bug_planted_in_a_program_is_seen(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    assert is_broken(UPKEEP if plant is nothing_is_added_up else GROUP_UPKEEP, range(4000))
+
+
+def late_rows_are_applied(patch: pytest.MonkeyPatch) -> None:
+    right = lateness.entries
+    patch.setattr(judging, "entries", lambda *given: replace(right(*given), tree=Filter(FALSE, right(*given).tree)))
+
+
+def what_went_late_is_gone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        lateness, "compare", lambda function, *given: FALSE if function == "GreaterThan" else compare(function, *given)
+    )
+
+
+@pytest.mark.parametrize("plant", [late_rows_are_applied, what_went_late_is_gone], ids=lambda plant: plant.__name__)
+def test_a_bug_planted_in_lateness_is_seen(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    assert is_broken(LATENESS, range(1000))
+
+
+def test_partitions_that_are_not_taken_back_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    old_partitions_stay(monkeypatch)
+    assert is_broken(WINDOW_UPKEEP, SEEDS)

@@ -6,7 +6,7 @@ column; two columns of one scope never share one. Types are written as Spark's S
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -228,6 +228,52 @@ ROW = Call("RowIdentity", (), "BIGINT", nullable=False)
 def identity(*parts: Expression) -> Call:
     """The identity of a row that is made of several."""
     return Call("Identity", parts, "BIGINT", nullable=False)
+
+
+def fingerprint_of(values: Sequence[Expression], *ids: Expression) -> Call:
+    """A number for what these values are, and for the identities `ids`, none of which is NULL."""
+    return Call("Fingerprint", (*ids, *values), "BIGINT", nullable=False, detail=(("ids", len(ids)),))
+
+
+def checked(value: Expression, wrong: Expression, message: str) -> Call:
+    """A value, or an error where it is wrong."""
+    return Call("Checked", (value, wrong), value.type, value.nullable, (("message", message),))
+
+
+def template(text: str, values: Mapping[str, Expression], type_: str) -> Call:
+    """SQL with `{name}` where values stand: what a lowering writes that has no node of its own."""
+    return Call("Template", tuple(values.values()), type_, detail=(("text", text), ("names", tuple(values))))
+
+
+def cast(value: Expression, type_: str) -> Expression:
+    """A value in another type."""
+    return value if value.type == type_ else Call("Cast", (value,), type_)
+
+
+def negated(condition: Expression) -> Call:
+    return Call("Not", (condition,), "BOOLEAN")
+
+
+def either(*conditions: Expression) -> Expression:
+    """That one of these holds."""
+    found = conditions[0]
+    for each in conditions[1:]:
+        found = Call("Or", (found, each), "BOOLEAN")
+    return found
+
+
+def if_(condition: Expression, then: Expression, otherwise: Expression) -> Call:
+    return Call("If", (condition, then, otherwise), then.type)
+
+
+def compare(function: str, left: Expression, right: Expression) -> Call:
+    """Two values by one of Spark's operators: EqualTo, LessThan, GreaterThan."""
+    return Call(function, (left, right), "BOOLEAN")
+
+
+def is_true(condition: Expression) -> Call:
+    """That a condition holds: NULL does not."""
+    return Call("Coalesce", (condition, FALSE), "BOOLEAN", nullable=False, detail=(("name", "coalesce"),))
 
 
 def null(type_: str) -> Literal:

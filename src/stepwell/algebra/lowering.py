@@ -29,6 +29,7 @@ from stepwell.algebra.expressions import (
     Subquery,
     WindowCall,
     and_all,
+    columns_in,
     null,
     number,
     substitute,
@@ -104,8 +105,10 @@ class _Lowering:
         if not found:
             return node
         below = children_of(node)
-        if not below or (isinstance(node, Aggregate) and not _only_in_keys_or_arguments(node)):
+        if not below:
             raise UnknownPartError("a subquery in such a place")
+        if isinstance(node, Aggregate) and not _only_in_keys_or_arguments(node):
+            return self._joined(self._apart(node))
         child, values = below[0], {}
         for subquery in dict.fromkeys(found):
             child, value = self._with_subquery(child, subquery)
@@ -115,6 +118,22 @@ class _Lowering:
         if isinstance(changed, Filter | Join | Limit | Sort | Distinct):
             return Project(passed(node.output), changed)
         return changed
+
+    def _apart(self, node: Aggregate) -> Project:
+        """A group whose items are made of more than its keys and aggregates: these first, and the items of them."""
+        made: dict[Expression, Item] = {}
+
+        def change(each: Expression) -> Expression | None:
+            if each not in node.keys and not isinstance(each, AggregateCall):
+                return None
+            column = each if isinstance(each, Attribute) else self._fresh.column(each.type)
+            return made.setdefault(each, Item(column, each)).column
+
+        items = tuple(replace(item, expression=transform(item.expression, change)) for item in node.items)
+        known = {item.column.id for item in made.values()}
+        if any(columns_in(item.expression) - known for item in items):
+            raise UnknownPartError("a subquery in such a place")
+        return Project(items, Aggregate(node.keys, tuple(made.values()), node.child))
 
     def _with_subquery(self, child: Node, subquery: Subquery) -> tuple[Node, Expression]:
         if subquery.kind == "exists":

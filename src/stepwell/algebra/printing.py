@@ -6,6 +6,7 @@ a name further out. What has no spelling in SQL raises `UnprintableError` with i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, assert_never
 
@@ -22,6 +23,7 @@ from stepwell.algebra.expressions import (
     Variable,
     WindowCall,
 )
+from stepwell.algebra.fingerprints import fingerprint
 from stepwell.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -42,7 +44,7 @@ from stepwell.algebra.nodes import (
     Values,
     Window,
 )
-from stepwell.model.types import quote
+from stepwell.model.types import parse_type, quote
 
 
 class UnprintableError(Exception):
@@ -357,12 +359,31 @@ def _identity(arguments: list[str]) -> str:
     return f"xxhash64({', '.join(f'coalesce({each}, -1L)' for each in arguments)})"
 
 
+def _fingerprint(call: Call, arguments: list[str]) -> str:
+    count = call.get("ids")
+    values = [(text, parse_type(each.type)) for text, each in zip(arguments, call.arguments, strict=True)]
+    return fingerprint(values[count:], *arguments[:count])
+
+
+def _template(call: Call, arguments: list[str]) -> str:
+    values = dict(zip(call.get("names"), arguments, strict=True))
+    return re.sub(r"\{(\w+)\}", lambda match: values[match.group(1)], call.get("text"))
+
+
+def _checked(call: Call, arguments: list[str]) -> str:
+    value, wrong = arguments
+    return f"if({wrong}, CAST(raise_error({_text(call.get('message'))}) AS {call.type}), {value})"
+
+
 def _refuse(name: str) -> Any:
     raise UnprintableError(name)
 
 
 _SPECIAL: dict[str, Callable[[Call, list[str]], str]] = {
     "Identity": lambda call, arguments: _identity(arguments),
+    "Fingerprint": _fingerprint,
+    "Template": _template,
+    "Checked": _checked,
     "Not": lambda call, arguments: f"(NOT {arguments[0]})",
     "IsNull": lambda call, arguments: f"({arguments[0]} IS NULL)",
     "IsNotNull": lambda call, arguments: f"({arguments[0]} IS NOT NULL)",
@@ -418,6 +439,8 @@ def _aggregate(call: AggregateCall) -> str:
         name = _TRY.get(call.function) or _refuse(call.function)
     if not _is_word(name) or call.function == "PivotFirst":
         raise UnprintableError(call.function)
+    if call.function == "OrderedList":
+        return _ordered_list(call)
     distinct = "DISTINCT " if call.distinct else ""
     text = f"{name}({distinct}{_arguments(call.arguments)})"
     if call.function in ("PercentileCont", "PercentileDisc"):
@@ -434,6 +457,14 @@ def _aggregate(call: AggregateCall) -> str:
     if call.filter is not None:
         text += f" FILTER (WHERE {print_expression(call.filter)})"
     return text
+
+
+def _ordered_list(call: AggregateCall) -> str:
+    """The values of a group that are not NULL, in the order of a number that each has."""
+    value, place = map(print_expression, call.arguments)
+    pairs = f"collect_list(IF({value} IS NULL, NULL, named_struct('i', {place}, 'x', {value})))"
+    by_place = "(a, b) -> CASE WHEN a.i < b.i THEN -1 WHEN a.i > b.i THEN 1 ELSE 0 END"
+    return f"transform(array_sort({pairs}, {by_place}), e -> e.x)"
 
 
 def _window(call: WindowCall) -> str:

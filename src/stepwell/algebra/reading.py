@@ -434,6 +434,8 @@ def _literal(json: Json) -> str:
     text: str = json["sql"]
     if json["type"].startswith("STRING COLLATE"):  # which it took on from what it is compared with
         return text[: text.lower().rindex(" collate ")] if " collate " in text.lower() else text
+    if text == "NULL" and json["type"] != "VOID":  # of arrays, maps and structs Spark writes no type
+        return f"CAST(NULL AS {json['type']})"
     if json["type"] == "FLOAT" and text.startswith("CAST('"):
         inner = text[len("CAST('") : text.index("'", len("CAST('"))]
         if inner.lower() not in ("nan", "infinity", "-infinity"):

@@ -1,9 +1,8 @@
 """The catalog: the transactional truth, on SQLite, on PostgreSQL or in memory.
 
 A `Catalog` gives transactions; the modules of this package are functions on one: `relations`, `files`, `writes`
-(acknowledge), `barriers` (close, commit, finish an epoch), `leases`, `loads`, `pins`, `settings`, `views`,
-`watermarks`. What must
-happen together is done in one transaction, and a crash leaves all of it or nothing.
+(acknowledge), `barriers` (close, commit, finish an epoch), `leases`, `lives`, `loads`, `pins`, `settings`, `views`,
+`watermarks`. What must happen together is done in one transaction, and a crash leaves all of it or nothing.
 """
 
 from stepwell.catalog import (
@@ -11,6 +10,7 @@ from stepwell.catalog import (
     control,
     files,
     leases,
+    lives,
     loads,
     pins,
     relations,
@@ -28,6 +28,7 @@ __all__ = [
     "control",
     "files",
     "leases",
+    "lives",
     "loads",
     "open_catalog",
     "pins",

@@ -8,14 +8,17 @@ from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 
-from stepwell.catalog import control, files, leases, views, watermarks
+from stepwell.catalog import control, deferrals, files, leases, lives, views, watermarks
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import barrier_requests, epochs, relations
 from stepwell.model.epochs import Epoch, EpochRecord, EpochState
 from stepwell.model.errors import EpochNotRetainedError
 from stepwell.model.failpoints import failpoint
 from stepwell.model.files import DataFile, NewFile, total
-from stepwell.model.views import Outcome, Refresh, RelationId
+from stepwell.model.intervals import Intervals
+from stepwell.model.lifecycle import Outcome
+from stepwell.model.limits import Limits
+from stepwell.model.views import Refresh, RelationId
 from stepwell.model.watermarks import LateCount, MarkRecord
 from stepwell.plan import Publication
 
@@ -53,10 +56,18 @@ class Derived:
     late: Sequence[LateCount] = ()
     hidden: AbstractSet[RelationId] = frozenset()
     replaced: AbstractSet[RelationId] = frozenset()
+    touched: Mapping[RelationId, Mapping[str, Intervals]] = field(default_factory=dict)
+    """Of views that continuous aggregates read: the times that the epoch has touched, by time column."""
 
 
 def commit(
-    tx: Transaction, term: int, epoch: Epoch, consolidated: Sequence[Consolidated], derived: Derived, now: int
+    tx: Transaction,
+    term: int,
+    epoch: Epoch,
+    consolidated: Sequence[Consolidated],
+    derived: Derived,
+    now: int,
+    longest_log: int = Limits().log_entries,
 ) -> None:
     """Make an aligned epoch one that cannot be lost."""
     leases.check(tx, term)
@@ -68,10 +79,11 @@ def commit(
             files.close(tx, relation, files.content(tx, relation, Epoch(epoch - 1)), new, epoch, now)
         else:
             files.add(tx, relation, new, from_epoch=epoch)
-    views.settle(tx, derived.outcomes)
-    watermarks.put(tx, derived.marks)
+    for relation, touched in derived.touched.items():
+        deferrals.log_change(tx, relation, dict(touched), epoch, longest_log)
+    lives.settle(tx, epoch, derived.outcomes)
+    watermarks.settle(tx, epoch, derived.marks)
     watermarks.count_late(tx, derived.late)
-    views.advance(tx, epoch)
     views.record_refreshes(tx, derived.refreshes)
     written = {id_: group for id_, group in files.written_in(tx, epoch).items() if id_ not in derived.hidden}
     counts = total(file for group in written.values() for file in group)

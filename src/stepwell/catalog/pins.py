@@ -19,5 +19,10 @@ def unpin(tx: Transaction, id_: int) -> None:
     tx.execute(sa.delete(pins).where(pins.c.id == id_))
 
 
+def unpin_all(tx: Transaction, holder: str) -> None:
+    """Let go of all that a holder has pinned."""
+    tx.execute(sa.delete(pins).where(pins.c.holder == holder))
+
+
 def pinned(tx: Transaction) -> list[Epoch]:
     return [Epoch(row.epoch) for row in tx.execute(sa.select(pins.c.epoch).order_by(pins.c.epoch))]

@@ -29,7 +29,6 @@ relations = sa.Table(
     sa.Column("name", sa.String, nullable=False),
     sa.Column("name_key", sa.String, nullable=False),
     sa.Column("kind", sa.String, nullable=False),
-    sa.Column("definition", sa.JSON, nullable=False),
     sa.Column("created_epoch", sa.BigInteger, nullable=False),
     sa.Column("dropped_epoch", sa.BigInteger),
     sa.Column("dropped_at", sa.BigInteger),
@@ -45,6 +44,15 @@ sa.Index(
     unique=True,
     sqlite_where=relations.c.dropped_epoch.is_(None),
     postgresql_where=relations.c.dropped_epoch.is_(None),
+)
+
+definitions = sa.Table(
+    "definitions",
+    metadata,
+    sa.Column("relation_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("from_epoch", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("until_epoch", sa.BigInteger),
+    sa.Column("definition", sa.JSON, nullable=False),
 )
 
 schemas = sa.Table(
@@ -152,13 +160,20 @@ loads = sa.Table(
     sa.Column("at", sa.BigInteger, nullable=False),
 )
 
-views = sa.Table(
-    "views",
+lives = sa.Table(
+    "lives",
     metadata,
     sa.Column("relation_id", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("state", sa.String, nullable=False),
-    sa.Column("reflects", sa.BigInteger, nullable=False),
-    sa.Column("reason", sa.String),
+    sa.Column("from_epoch", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("until_epoch", sa.BigInteger),
+    sa.Column("stage", sa.String, nullable=False),  # building, unpopulated or serving
+    sa.Column("job", sa.BigInteger),
+    sa.Column("reflects", sa.BigInteger),
+    sa.Column("condition", sa.String),  # of one that serves: running, paused or failed
+    sa.Column("paused_by", sa.String),  # user or parent
+    sa.Column("waits_for", sa.BigInteger),
+    sa.Column("failure", sa.String),
+    sa.Column("owed", sa.String),  # of one that serves: nothing, catch_up, recompute or rewrite
 )
 
 refreshes = sa.Table(
@@ -184,6 +199,8 @@ watermarks = sa.Table(
     "watermarks",
     metadata,
     sa.Column("relation_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("from_epoch", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("until_epoch", sa.BigInteger),
     sa.Column("mark", sa.BigInteger, nullable=False),
     sa.Column("incoming", sa.BigInteger, nullable=False),
     sa.Column("requested", sa.BigInteger),
@@ -194,6 +211,7 @@ watermarks = sa.Table(
     sa.Column("emitted_epoch", sa.BigInteger),
     sa.Column("emitted_at", sa.BigInteger),
 )
+sa.Index("watermarks_until", watermarks.c.until_epoch)  # one row an epoch, of which few are asked for
 
 late_rows = sa.Table(
     "late_rows",
@@ -202,4 +220,77 @@ late_rows = sa.Table(
     sa.Column("epoch", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("inserted", sa.BigInteger, nullable=False),
     sa.Column("retracted", sa.BigInteger, nullable=False),
+)
+
+watches = sa.Table(
+    "watches",
+    metadata,
+    sa.Column("relation_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("time_column", sa.String, primary_key=True),  # empty: a dimension, of which any change touches all times
+    sa.Column("view_id", sa.BigInteger, primary_key=True, autoincrement=False),
+)
+
+thresholds = sa.Table(
+    "thresholds",
+    metadata,
+    sa.Column("relation_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("time_column", sa.String, primary_key=True),
+    sa.Column("from_epoch", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("until_epoch", sa.BigInteger),
+    sa.Column("threshold", sa.BigInteger, nullable=False),
+)
+
+completions = sa.Table(
+    "completions",
+    metadata,
+    sa.Column("relation_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("from_epoch", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("until_epoch", sa.BigInteger),
+    sa.Column("completed", sa.BigInteger, nullable=False),
+)
+
+invalidations = sa.Table(
+    "invalidations",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("relation_id", sa.BigInteger, nullable=False),
+    sa.Column("time_column", sa.String),  # of a source's log; a view's own has none
+    sa.Column("starts", sa.BigInteger, nullable=False),
+    sa.Column("ends", sa.BigInteger, nullable=False),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
+    sa.Column("from_epoch", sa.BigInteger, nullable=False),
+    sa.Column("until_epoch", sa.BigInteger),
+)
+sa.Index("invalidations_relation", invalidations.c.relation_id, invalidations.c.until_epoch)
+
+jobs = sa.Table(
+    "jobs",
+    metadata,
+    sa.Column("id", _Id, primary_key=True),
+    sa.Column("kind", sa.String, nullable=False),
+    sa.Column("asked_by", sa.String, nullable=False),  # user or schedule
+    sa.Column("relation_id", sa.BigInteger, nullable=False),
+    sa.Column("request", sa.JSON, nullable=False),
+    sa.Column("state", sa.String, nullable=False),
+    sa.Column("wanted", sa.String),  # of one that runs: paused or cancelled
+    sa.Column("term", sa.BigInteger),  # of the leader that runs it
+    sa.Column("phase", sa.String, nullable=False),
+    sa.Column("done", sa.BigInteger, nullable=False),
+    sa.Column("total", sa.BigInteger),
+    sa.Column("attempts", sa.BigInteger, nullable=False),
+    sa.Column("not_before", sa.BigInteger, nullable=False),
+    sa.Column("created_at", sa.BigInteger, nullable=False),
+    sa.Column("started_at", sa.BigInteger),
+    sa.Column("ended_at", sa.BigInteger),
+    sa.Column("error", sa.JSON(none_as_null=True)),
+    sa.Column("outcome", sa.JSON(none_as_null=True)),
+    sqlite_autoincrement=True,  # a number that a user has seen names one job for ever
+)
+sa.Index("jobs_state", jobs.c.state)
+
+schedules = sa.Table(
+    "schedules",
+    metadata,
+    sa.Column("relation_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("due_at", sa.BigInteger, nullable=False),
 )

@@ -1,4 +1,4 @@
-"""Views in the catalog: how each fares, and what each epoch did to it."""
+"""Refreshes in the catalog: what each epoch did to each view, and what that cost."""
 
 from __future__ import annotations
 
@@ -8,52 +8,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from stepwell.catalog.connection import Transaction
-from stepwell.catalog.schema import refreshes, views
+from stepwell.catalog.schema import refreshes
 from stepwell.model.epochs import Epoch
-from stepwell.model.views import Outcome, Refresh, RelationId, ViewRecord, ViewState
-
-
-def add(tx: Transaction, id_: RelationId, reflects: Epoch) -> None:
-    tx.execute(sa.insert(views).values(relation_id=id_, state=ViewState.RUNNING.value, reflects=reflects))
-
-
-def get_all(tx: Transaction) -> dict[RelationId, ViewRecord]:
-    return {
-        RelationId(row.relation_id): ViewRecord(row.relation_id, ViewState(row.state), row.reflects, row.reason)
-        for row in tx.execute(sa.select(views))
-    }
-
-
-def put(tx: Transaction, records: Sequence[ViewRecord]) -> None:
-    """Remember how these views fare now."""
-    for each in records:
-        tx.execute(
-            sa.update(views)
-            .where(views.c.relation_id == each.relation)
-            .values(state=each.state.value, reflects=each.reflects, reason=each.reason)
-        )
-
-
-def settle(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
-    """Remember what an epoch has made of the views. What a user has said of one since it began stays said."""
-    now = get_all(tx)
-    for each in outcomes:
-        current = now.get(each.was.relation)
-        if current is not None:  # else it was dropped meanwhile
-            put(tx, [each.settled(current)])
-
-
-def advance(tx: Transaction, epoch: Epoch) -> None:
-    """Every view that runs shows its parents at `epoch` now."""
-    tx.execute(
-        sa.update(views)
-        .where(views.c.state == ViewState.RUNNING.value, views.c.reflects >= 0, views.c.reflects < epoch)
-        .values(reflects=epoch)
-    )
+from stepwell.model.views import Refresh, RelationId
 
 
 def forget(tx: Transaction, ids: Sequence[RelationId]) -> None:
-    tx.execute(sa.delete(views).where(views.c.relation_id.in_(ids)))
     tx.execute(sa.delete(refreshes).where(refreshes.c.relation_id.in_(ids)))
 
 

@@ -10,20 +10,27 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from stepwell.catalog import control, files, loads
+from stepwell.catalog import control, deferrals, files, loads
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import acknowledgements, barrier_requests, relations
+from stepwell.model.epochs import Epoch
 from stepwell.model.errors import ConflictError, UndefinedTableError
 from stepwell.model.failpoints import failpoint
+from stepwell.model.limits import Limits
 from stepwell.model.views import RelationId
 from stepwell.model.writes import Position, Receipt, RelationWrite, Touch, Write
 
 
-def acknowledge(tx: Transaction, write: Write, now: int, *, wants_barrier: bool) -> Receipt:
-    """Take a write into the open epoch; `wants_barrier` if its writer waits until it is readable."""
+def acknowledge(
+    tx: Transaction, write: Write, now: int, *, wants_barrier: bool, longest_log: int = Limits().log_entries
+) -> Receipt:
+    """Take a write into the open epoch; `wants_barrier` if its writer waits until it is readable.
+
+    What continuous aggregates have to compute again because of it is logged, in at most so many ranges a source.
+    """
     at = control.lock(tx)
+    watched = [each for each in write.relations if _is_watched(tx, each.relation) and each.files]
     for each in write.relations:
-        _require_relation(tx, each.relation)
         if each.read_at is not None:
             _require_untouched(tx, each, at)
     position = Position(at.last_position + 1)
@@ -41,6 +48,8 @@ def acknowledge(tx: Transaction, write: Write, now: int, *, wants_barrier: bool)
                 keys=None if each.touch.keys is None else array("q", sorted(each.touch.keys)).tobytes(),
             )
         )
+    for each in watched:
+        deferrals.log_change(tx, each.relation, dict(each.times), at.open_epoch, longest_log)
     control.move(tx, last_position=position)
     if wants_barrier:
         request_barrier(tx, at.open_epoch, now)
@@ -63,6 +72,12 @@ def forget_before(tx: Transaction, at: int) -> None:
         control.move(tx, forgotten_position=last)
 
 
+def position_at(tx: Transaction, epoch: Epoch) -> Position:
+    """The last acknowledgement that is part of an epoch or of one before it, as far as they are remembered."""
+    query = sa.select(sa.func.max(acknowledgements.c.position)).where(acknowledgements.c.epoch <= epoch)
+    return Position(max(tx.execute(query).scalar() or 0, control.look(tx).forgotten_position))
+
+
 def is_touched(tx: Transaction, relation: RelationId, *, after: Position, upto: Position) -> bool:
     """Whether a relation was written in the positions (after, upto]."""
     query = sa.select(acknowledgements.c.position).where(
@@ -73,13 +88,16 @@ def is_touched(tx: Transaction, relation: RelationId, *, after: Position, upto: 
     return tx.execute(query.limit(1)).first() is not None
 
 
-def _require_relation(tx: Transaction, relation: RelationId) -> None:
-    query = sa.select(relations.c.name, relations.c.dropped_epoch).where(relations.c.id == relation)
+def _is_watched(tx: Transaction, relation: RelationId) -> bool:
+    """Whether continuous aggregates read a relation that is there; an error if it is not."""
+    watched = deferrals.is_watched(relations.c.id).label("watched")
+    query = sa.select(relations.c.name, relations.c.dropped_epoch, watched).where(relations.c.id == relation)
     row = tx.execute(query).one_or_none()
     if row is None or row.dropped_epoch is not None:
         raise UndefinedTableError(
             f'table "{row.name}" was dropped meanwhile' if row else "the table was dropped meanwhile"
         )
+    return bool(row.watched)
 
 
 def _require_untouched(tx: Transaction, write: RelationWrite, at: control.Control) -> None:

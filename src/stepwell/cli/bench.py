@@ -8,7 +8,17 @@ from pathlib import Path
 
 import click
 
-from stepwell.bench import BENCHMARKS, BenchReport, own_settings, run_ingest, run_load, run_ohlc, run_tpch, run_views
+from stepwell.bench import (
+    BENCHMARKS,
+    BenchReport,
+    own_settings,
+    run_aggregates,
+    run_ingest,
+    run_load,
+    run_ohlc,
+    run_tpch,
+    run_views,
+)
 from stepwell.cli import fail
 from stepwell.model.errors import StepwellError
 
@@ -17,7 +27,7 @@ from stepwell.model.errors import StepwellError
 @click.argument("name", type=click.Choice(sorted(BENCHMARKS)))
 @click.option("--epochs", default=1000, show_default=True, help="ingest: how many epochs the long run has.")
 @click.option("--keyed-rows", default=1_000_000, show_default=True, help="ingest: how many rows the keyed table has.")
-@click.option("--rows", type=int, help="Rows: views [1000000], load and ohlc [10000000].")
+@click.option("--rows", type=int, help="Rows: views [1000000], aggregates, load and ohlc [10000000].")
 @click.option(
     "--times", default=30, show_default=True, help="views, ohlc: how many times as large the large history is."
 )
@@ -41,7 +51,9 @@ def command(
     report = BenchReport(click.echo)
     with tempfile.TemporaryDirectory(prefix="stepwell-bench-") as folder:
         try:
-            if name == "ingest":
+            if name == "aggregates":
+                run_aggregates(report, Path(folder), rows=rows or 10_000_000)
+            elif name == "ingest":
                 run_ingest(report, Path(folder), epochs=epochs, keyed_rows=keyed_rows)
             elif name == "load":
                 run_load(report, Path(folder), rows=rows or 10_000_000, writers=writers)

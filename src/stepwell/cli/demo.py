@@ -46,6 +46,12 @@ FROM ohlc_1m GROUP BY symbol, TUMBLE(bar_time, INTERVAL '1 hour')
 EMIT AFTER WATERMARK ALLOW LATENESS INTERVAL '1 day';
 """
 
+DEFERRED = """
+CREATE MATERIALIZED VIEW traded WITH (refresh = 'deferred', lag = INTERVAL 1 HOUR) AS
+SELECT time_bucket(INTERVAL 1 MINUTE, event_time) AS minute, symbol, count(*) AS trades, avg(price) AS mean
+FROM trades GROUP BY 1, 2
+"""
+
 
 @click.command(short_help="See bars appear live, and late trades correct them.")
 @click.option("-w", "--warehouse", default="stepwell-demo", show_default=True, metavar="FOLDER", help="Where it lies.")
@@ -99,6 +105,7 @@ class Demo:
         self._correction()
         self._explain()
         self._verify()
+        self._deferred()
 
     def _follow(self, seconds: int, epochs: int, pause: float) -> None:
         self.screen.title(f"{seconds / 3600:.1f} hours of trades in {epochs} batches: bars appear, level by level.")
@@ -186,6 +193,35 @@ class Demo:
             row = self.db.sql(f"VERIFY MATERIALIZED VIEW {name}").collect()[0].asDict()
             verdict = "equal" if row["ok"] else "NOT EQUAL"
             self.screen.say(f"  {name:<8} {row['rows']:>7} rows, {verdict} to its query at epoch {row['epoch']}")
+
+    def _deferred(self) -> None:
+        """A continuous aggregate: an hour behind, right all the same, and stored when it suits."""
+        self.screen.title("One view more, which is not maintained at every epoch but stored an hour behind.")
+        self.screen.code(DEFERRED.strip())
+        self.db.sql(DEFERRED)
+        self._run("REFRESH MATERIALIZED VIEW traded", ["view", "batches", "inserted", "completed"])
+        late = (*self.market.late(1, 11)[0][:4], (self.market.now - 3900) * 1_000_000)  # an hour and five minutes ago
+        at = late[4] // 1_000_000 // 60 * 60
+        row = f"SELECT * FROM traded WHERE symbol = '{late[1]}' AND minute = timestamp_seconds({at})"
+        self.screen.title(f"A late trade of {late[1]} at {_clock(late[4])} is in it at once. The log knows of it.")
+        before, stale = self._one(row), self._stale()
+        self.db.insert("trades", to_arrow([late]))
+        self.screen.say(f"  before {before}")
+        self.screen.say(f"  after  {self._one(row)}")
+        self.screen.say(f"  stored {self._one(row.replace('FROM traded', 'FROM traded$stored'))}")
+        self.screen.say(f"  minutes below the threshold that are not fresh: {stale} before, {self._stale()} now")
+        self.screen.title("A refresh computes that minute again, and the log is empty.")
+        self._run("REFRESH MATERIALIZED VIEW traded", ["view", "batches", "inserted", "retracted"])
+        self.screen.say(f"  stored {self._one(row.replace('FROM traded', 'FROM traded$stored'))}")
+        self.screen.say(f"  minutes below the threshold that are not fresh: {self._stale()}")
+
+    def _one(self, text: str) -> str:
+        rows = self.db.sql(text).collect()
+        return f"{rows[0][0]:%H:%M:%S} {rows[0][1]}: {rows[0][2]} trades, {rows[0][3]:.2f}" if rows else "nothing"
+
+    def _stale(self) -> int:
+        rows = self.db.sql("SELECT name, stale_buckets FROM stepwell.views").collect()
+        return next(int(row[1]) for row in rows if row[0] == "traded")
 
     def _run(self, text: str, columns: list[str]) -> None:
         self.screen.code(text)

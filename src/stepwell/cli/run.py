@@ -68,7 +68,7 @@ def _do(database: Database, statement: Statement, where: str, *, dry_run: bool) 
         return what
     if what == Doing.REPLACE and isinstance(body, CreateView):
         statement = Statement(replacing(body), statement.slice)
-    wait_for(database, lambda: run_statement(database, statement, "table"))
+    wait_for(database, lambda: run_statement(database, [statement], "table"))
     return what
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -25,6 +25,7 @@ from stepwell.cli.waiting import wait_for
 from stepwell.database import Database, translated
 from stepwell.model.errors import SqlSyntaxError, StepwellError
 from stepwell.model.rows import Rows
+from stepwell.sql import runs_of
 from stepwell.sql.statements import Statement
 from stepwell.sql.tokens import tokenize
 from stepwell.version import __version__
@@ -84,16 +85,16 @@ class Shell:
             tell(error)
 
     def _run(self, text: str) -> None:
-        for statement in self._database.parse(text):
+        for together in runs_of(self._database.parse(text)):
             began = time.perf_counter()
-            lines = wait_for(self._database, lambda statement=statement: self._lines(statement))  # type: ignore[misc]
+            lines = wait_for(self._database, lambda together=together: self._lines(together))  # type: ignore[misc]
             _show(lines)
             if self._timing:
                 click.echo(f"Time: {(time.perf_counter() - began) * 1000:.0f} ms")
 
-    def _lines(self, statement: Statement) -> list[str]:
+    def _lines(self, together: Sequence[Statement]) -> list[str]:
         """The answer as text; of a long one the beginning."""
-        result, said = answer(self._database, statement)
+        result, said = answer(self._database, together)
         if result is None:
             return said
         if isinstance(result, Rows) and result.columns == ["name", "statement"]:

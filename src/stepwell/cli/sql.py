@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from stepwell.cli.waiting import wait_for
 from stepwell.database import Database, connect, translated
 from stepwell.model.errors import StepwellError
 from stepwell.model.rows import Rows
-from stepwell.sql import Dialect, parse
+from stepwell.sql import Dialect, parse, runs_of
 from stepwell.sql.statements import Statement
 
 if TYPE_CHECKING:
@@ -57,17 +58,17 @@ def command(
 
                 Shell(database, make_reader(database)).run()
                 return
-            for statement in statements:
-                wait_for(database, lambda statement=statement: run(database, statement, format_))  # type: ignore[misc]
+            for together in runs_of(statements):
+                wait_for(database, lambda together=together: run(database, together, format_))  # type: ignore[misc]
     except (StepwellError, KeyboardInterrupt) as error:
         fail(error)
     except Exception as error:  # a bug: say so without a traceback, which --debug shows
         fail(error)
 
 
-def run(database: Database, statement: Statement, format_: str) -> None:
-    """Run one statement; its rows to standard output, what it did to standard error."""
-    result, said = answer(database, statement)
+def run(database: Database, together: Sequence[Statement], format_: str) -> None:
+    """Run one statement, or CREATEs that go together; its rows to standard output, what it did to standard error."""
+    result, said = answer(database, together)
     if isinstance(result, Rows) and result.columns == ["name", "statement"] and format_ == "table":
         click.echo(result.tuples()[0][1])
     elif result is not None:
@@ -78,16 +79,16 @@ def run(database: Database, statement: Statement, format_: str) -> None:
         click.echo(line, err=True)
 
 
-def answer(database: Database, statement: Statement) -> tuple[DataFrame | Rows | None, list[str]]:
+def answer(database: Database, together: Sequence[Statement]) -> tuple[DataFrame | Rows | None, list[str]]:
     """The rows that a statement answers with, if any, and what else there is to say of it."""
-    result = database.execute(statement)
+    result = database.execute(*together)
     if not isinstance(result, Rows):
         return result, []
-    word = statement.slice.text.split(None, 1)[0].rstrip(";").upper()
+    words = [each.slice.text.split(None, 1)[0].rstrip(";").upper() for each in together]
     if not result.columns:
-        return None, [word, *result.notes]
+        return None, [*words, *result.notes]
     if result.columns[:3] != ["inserted", "retracted", "epoch"]:
         return result, result.notes
     inserted, retracted, epoch, *_ = result.tuples()[0]
     where = f", epoch {epoch}" if epoch is not None else ""
-    return None, [f"{word}: {inserted} inserted, {retracted} retracted{where}", *result.notes]
+    return None, [f"{words[0]}: {inserted} inserted, {retracted} retracted{where}", *result.notes]

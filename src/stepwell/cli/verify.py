@@ -27,7 +27,7 @@ def command(
     Exit 1 if any of them differs, even if it was repaired.
     """
     rows: list[tuple[object, ...]] = []
-    columns = ["view", "epoch", "ok", "rows", "missing", "unexpected"]
+    columns = ["view", "epoch", "ok", "rows", "missing", "unexpected", "states"]
     try:
         look_at(warehouse, catalog=catalog).close()
         with connect(warehouse, catalog=catalog, spark=spark) as database:

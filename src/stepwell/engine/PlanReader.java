@@ -32,6 +32,8 @@ import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable;
 import org.apache.spark.sql.catalyst.expressions.InheritAnalysisRules;
+import org.apache.spark.sql.catalyst.expressions.RuntimeReplaceable;
+import org.apache.spark.sql.catalyst.expressions.RuntimeReplaceableAggregate;
 import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
 import org.apache.spark.sql.catalyst.expressions.aggregate.First;
@@ -61,6 +63,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Join;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.plans.logical.View;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
@@ -231,6 +234,10 @@ public class CLASS_NAME {
       value(option.isEmpty() ? null : option.get(), places, depth);
     } else if (held instanceof TreeNode) {
       node((TreeNode) held);
+    } else if (held instanceof DataType) {  // before the lists: a struct is a list of its fields, too
+      out.append("{\"type\":");
+      text(((DataType) held).sql());
+      out.append("}");
     } else if (held instanceof scala.collection.Map) {
       out.append("{");
       scala.collection.Iterator pairs = ((scala.collection.Map) held).iterator();
@@ -257,10 +264,6 @@ public class CLASS_NAME {
       out.append(((ExprId) held).id());
     } else if (held instanceof Boolean || held instanceof Integer || held instanceof Long || held instanceof Short) {
       out.append(held);
-    } else if (held instanceof DataType) {
-      out.append("{\"type\":");
-      text(((DataType) held).sql());
-      out.append("}");
     } else if (held instanceof ExistenceJoin) {
       out.append("{\"mark\":").append(((ExistenceJoin) held).exists().exprId().id()).append("}");
     } else if (held instanceof scala.Product && !(held instanceof scala.collection.Iterable) && depth < 4) {
@@ -334,6 +337,7 @@ public class CLASS_NAME {
   /** A plan without common table expressions, aliases and hints, its subqueries as joins, Expand and PIVOT lowered. */
   public Object prepared(Object analyzed) {
     LogicalPlan plan = new InlineCTE(true, false, false).apply((LogicalPlan) analyzed);
+    plan = (LogicalPlan) plan.transformAllExpressions(new Plainly(false));
     return lowered(DeduplicateRelations$.MODULE$.apply(joined(plan)));
   }
 
@@ -361,6 +365,34 @@ public class CLASS_NAME {
       }
       SubqueryExpression subquery = (SubqueryExpression) each;
       return subquery.withNewPlan(joined((LogicalPlan) subquery.plan()));
+    }
+  }
+
+  /**
+   * Aggregates of subqueries that stand for others, as those: only of them Spark knows what they are of no rows
+   * (count_if is 0), when it makes joins of subqueries.
+   */
+  private static class Plainly extends scala.runtime.AbstractPartialFunction {
+    private final boolean inside;
+
+    Plainly(boolean inside) {
+      this.inside = inside;
+    }
+
+    public boolean isDefinedAt(Object each) {
+      return each instanceof SubqueryExpression || (inside && each instanceof RuntimeReplaceableAggregate);
+    }
+
+    public Object applyOrElse(Object each, scala.Function1 otherwise) {
+      if (!isDefinedAt(each)) {
+        return otherwise.apply(each);
+      }
+      if (each instanceof RuntimeReplaceableAggregate) {
+        return ((RuntimeReplaceable) each).replacement();
+      }
+      SubqueryExpression subquery = (SubqueryExpression) each;
+      LogicalPlan plan = (LogicalPlan) subquery.plan();
+      return subquery.withNewPlan((LogicalPlan) plan.transformAllExpressions(new Plainly(true)));
     }
   }
 
@@ -528,11 +560,65 @@ public class CLASS_NAME {
       plan = ColumnPruning$.MODULE$.apply(plan);
       plan = RemoveNoopOperators$.MODULE$.apply(plan);
       plan = PushPredicateThroughNonJoin$.MODULE$.apply(plan);
+      plan = (LogicalPlan) plan.transformUpWithNewOutput(new Bare(), plan.transformUpWithNewOutput$default$2(),
+          plan.transformUpWithNewOutput$default$3());
       if (plan.fastEquals(before)) {
         return plan;
       }
     }
     return plan;
+  }
+
+  /** The first part of a union without aliases that only rename, which Spark leaves there since it is known by them. */
+  private static class Bare extends scala.runtime.AbstractPartialFunction {
+    public boolean isDefinedAt(Object each) {
+      return each instanceof Union && bared((Union) each) != null;
+    }
+
+    private static List bared(Union union) {
+      LogicalPlan first = (LogicalPlan) union.children().head();
+      if (!(first instanceof Project)) {
+        return null;
+      }
+      List items = listed(((Project) first).projectList());
+      List found = new ArrayList();
+      Map known = new LinkedHashMap();
+      boolean changed = false;
+      for (int i = 0; i < items.size(); i++) {
+        Object item = items.get(i);
+        boolean renames = item instanceof Alias && ((Alias) item).child() instanceof AttributeReference;
+        AttributeReference column = renames ? (AttributeReference) ((Alias) item).child()
+            : item instanceof AttributeReference ? (AttributeReference) item : null;
+        if (column != null && !known.containsKey(column.exprId())) {
+          known.put(column.exprId(), item);
+          changed = changed || renames;
+          item = column;
+        } else if (column != null && !renames && known.get(column.exprId()) instanceof Alias) {  // the second of its name
+          item = new Alias(column, "x", org.apache.spark.sql.catalyst.expressions.NamedExpression$.MODULE$.newExprId(),
+              sequence(new ArrayList()), scala.Option.empty(), sequence(new ArrayList()));
+        }
+        found.add(item);
+      }
+      return changed ? found : null;
+    }
+
+    public Object applyOrElse(Object each, scala.Function1 otherwise) {
+      if (!isDefinedAt(each)) {
+        return otherwise.apply(each);
+      }
+      Union union = (Union) each;
+      Project first = (Project) union.children().head();
+      List children = listed(union.children());
+      children.set(0, new Project(sequence(bared(union)), first.child()));
+      LogicalPlan made = new Union(sequence(children), union.byName(), union.allowMissingCol());
+      List before = listed(union.output());
+      List after = listed(made.output());
+      List pairs = new ArrayList();
+      for (int i = 0; i < before.size(); i++) {
+        pairs.add(new scala.Tuple2(before.get(i), after.get(i)));
+      }
+      return new scala.Tuple2(made, sequence(pairs));
+    }
   }
 
   private static class Unqualified extends scala.runtime.AbstractPartialFunction {
@@ -552,7 +638,26 @@ public class CLASS_NAME {
 
   private static class Unnamed extends scala.runtime.AbstractPartialFunction {
     public boolean isDefinedAt(Object each) {
-      return each instanceof Alias || each instanceof AttributeReference || isIdle(each) || isNull(each) || isEmptyArray(each);
+      return each instanceof Alias || each instanceof AttributeReference || isIdle(each) || isNull(each)
+          || isEmptyArray(each) || isStruct(each);
+    }
+
+    /** A struct that is written out, as a value or as the call that makes it. */
+    private boolean isStruct(Object each) {
+      if (each instanceof Literal) {
+        return ((Literal) each).dataType() instanceof org.apache.spark.sql.types.StructType
+            && ((Literal) each).value() != null;
+      }
+      if (!(each instanceof CreateNamedStruct)) {
+        return false;
+      }
+      List parts = listed(((CreateNamedStruct) each).children());
+      for (int i = 0; i < parts.size(); i++) {
+        if (!(parts.get(i) instanceof Literal)) {
+          return false;
+        }
+      }
+      return true;
     }
 
     /** A cast that only says that something may be NULL which cannot be. */
@@ -585,7 +690,8 @@ public class CLASS_NAME {
         return new AttributeReference("x", column.dataType(), column.nullable(), Metadata.empty(), column.exprId(), none);
       }
       if (isIdle(each)) {
-        return ((Cast) each).child();
+        Object inner = ((Cast) each).child();
+        return isDefinedAt(inner) ? applyOrElse(inner, otherwise) : inner;
       }
       if (isEmptyArray(each)) {
         Object nothing = new org.apache.spark.sql.catalyst.util.GenericArrayData(new Object[0]);
@@ -593,6 +699,9 @@ public class CLASS_NAME {
       }
       if (isNull(each)) {
         return new Literal(null, ((Cast) each).dataType());
+      }
+      if (isStruct(each)) {
+        return new Literal(((Expression) each).eval(null), ((Expression) each).dataType().asNullable());
       }
       return otherwise.apply(each);
     }

@@ -1,14 +1,15 @@
 """The engine: steps to DataFrames, and the loop that makes epochs of them.
 
 `Runtime` is what it acts on and `RunningStatement` what is in flight there; `Snapshot` is what a statement sees.
-`run_statement` runs whatever a user says; the `Writer` acknowledges what was staged, the `Leader` runs the barriers,
+`run_together` runs whatever a user says; the `Writer` acknowledges what was staged, the `Leader` runs the barriers,
 `vacuum` tidies up. An `Onlooker` only looks.
 """
 
-from stepwell.engine.dispatch import run_statement
+from stepwell.engine.dispatch import run_together
 from stepwell.engine.failures import translated
 from stepwell.engine.functions import register_function
 from stepwell.engine.inspect.inspection import answer_inspection, graph_nodes
+from stepwell.engine.inspect.refreshes import refresh_view
 from stepwell.engine.inspect.standing import Damage, Onlooker, Standing
 from stepwell.engine.java import find_java
 from stepwell.engine.lead.leader import Leader
@@ -51,8 +52,9 @@ __all__ = [
     "open_existing",
     "open_runtime",
     "readable_epoch",
+    "refresh_view",
     "register_function",
-    "run_statement",
+    "run_together",
     "stage_data",
     "translated",
     "user_relations",

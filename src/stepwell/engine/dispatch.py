@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import DataFrame
 
 from stepwell.engine.define.ddl import define
+from stepwell.engine.define.runs import create_all
+from stepwell.engine.failures import pointing_at, translated
 from stepwell.engine.inspect.inspection import answer_inspection
+from stepwell.engine.inspect.jobs import change_job, wait_for_jobs
+from stepwell.engine.inspect.refreshes import answer_refresh, run_job
 from stepwell.engine.inspect.verdicts import answer_verify
 from stepwell.engine.lead.leader import Leader
 from stepwell.engine.lead.vacuum import vacuum
@@ -23,8 +29,23 @@ from stepwell.sql import Dialect
 from stepwell.sql import statements as s
 
 
-def run_statement(runtime: Runtime, writer: Writer, leader: Leader, body: s.Body, dialect: Dialect) -> DataFrame | Rows:
-    """Run one statement; what it answers, or no columns."""
+def run_together(
+    runtime: Runtime, writer: Writer, leader: Leader, run: Sequence[s.Statement], dialect: Dialect
+) -> DataFrame | Rows:
+    """Run one statement, or several CREATEs as one; what it answers, or no columns."""
+    first, *others = run
+    body = first.body
+    if isinstance(body, s.CreateTable | s.CreateView):
+        with pointing_at(first):
+            writer.require_none_open()
+        create_all(runtime, run, leader.wait_written)
+        return Rows([], [])
+    assert not others, "only CREATEs run together"
+    with pointing_at(first), translated():
+        return _run(runtime, writer, leader, body, dialect)
+
+
+def _run(runtime: Runtime, writer: Writer, leader: Leader, body: s.Single, dialect: Dialect) -> DataFrame | Rows:
     match body:
         case s.Query(text):
             return system_rows(runtime, text) or answer_query(runtime, text, writer.snapshot)
@@ -34,9 +55,7 @@ def run_statement(runtime: Runtime, writer: Writer, leader: Leader, body: s.Body
             return writer.write(stage_statement(runtime, body))
         case s.Copy():
             return copy_files(runtime, writer, body)
-        case (
-            s.CreateTable() | s.DropRelations() | s.RenameTable() | s.AddColumns() | s.CreateView() | s.AlterView()
-        ):  # fmt: skip
+        case s.DropRelations() | s.RenameTable() | s.AddColumns() | s.AlterView():
             writer.require_none_open()
             define(runtime, body, leader.wait_written)
         case s.Begin():
@@ -49,7 +68,15 @@ def run_statement(runtime: Runtime, writer: Writer, leader: Leader, body: s.Body
             leader.emit()
             return Rows(["epoch"], [(readable_epoch(runtime),)])
         case s.Verify():
-            return answer_verify(runtime, body, leader.wait_written)
+            return answer_verify(runtime, body, leader.wait_written, lambda asked: run_job(runtime, asked, leader))
+        case s.RefreshView():
+            writer.require_none_open()
+            return answer_refresh(runtime, body, leader)
+        case s.ChangeJob():
+            change_job(runtime, body)
+            leader.ensure_led()
+        case s.WaitForJobs():
+            wait_for_jobs(runtime, body, leader)
         case s.SetOption(name, value):
             if name not in DATABASE_SETTINGS | SESSION_SETTINGS and dialect != Dialect.SPARK:
                 return Rows([], [], notes=[f'there is no setting "{name}": ignored'])

@@ -26,6 +26,7 @@ from stepwell.model.errors import (
 from stepwell.model.files import HIDDEN_PREFIX
 from stepwell.model.relations import Relation
 from stepwell.sql import Composition
+from stepwell.sql.statements import Statement
 
 CARDINALITY = "stepwell: two source rows change one target row"
 
@@ -40,6 +41,17 @@ def null_message(relation: Relation, column: str) -> str:
     """What a task says when it meets a NULL where none may be, as it stands inside a SQL string."""
     text = f'{_NULL} "{column}" of {relation.kind} "{relation.name}"'
     return text.replace("\\", "\\\\").replace("'", "\\'")
+
+
+@contextmanager
+def pointing_at(statement: Statement) -> Iterator[None]:
+    """Let an error inside the block that points nowhere point at a statement, if that is short enough for a caret."""
+    try:
+        yield
+    except StepwellError as error:
+        if "\n" not in statement.slice.text and len(statement.slice.text) < 100:
+            error.at(statement.slice.place)
+        raise
 
 
 @contextmanager

@@ -10,11 +10,16 @@ from stepwell.engine.session import Spark
 from stepwell.model.clock import Clock, SystemClock
 from stepwell.model.epochs import FIRST_EPOCH
 from stepwell.model.errors import NoWarehouseError, WarehouseError
+from stepwell.model.limits import Limits
 from stepwell.storage import DeltaLogs, Warehouse
 
 
 def open_runtime(
-    place: Warehouse, catalog: str | None, spark: SparkSession | str | None = None, clock: Clock | None = None
+    place: Warehouse,
+    catalog: str | None,
+    spark: SparkSession | str | None = None,
+    clock: Clock | None = None,
+    limits: Limits | None = None,
 ) -> Runtime:
     """The parts of a database; `catalog` is by default SQLite inside the warehouse."""
     opened = open_catalog(catalog or sqlite_url(f"{place.root}/catalog.db"))
@@ -26,7 +31,8 @@ def open_runtime(
             f'the warehouse "{place.url}" holds data that the catalog "{opened.url}" knows nothing of',
             hint="Open it with the catalog it was made with, or choose an empty folder.",
         )
-    return Runtime(opened, place, clock or SystemClock(), Spark(spark), DeltaLogs(place))
+    limits = limits or Limits()
+    return Runtime(opened, place, clock or SystemClock(), Spark(spark, limits), DeltaLogs(place), limits)
 
 
 def open_existing(warehouse: str, catalog: str | None) -> Runtime:

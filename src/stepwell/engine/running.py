@@ -15,9 +15,6 @@ from dataclasses import dataclass
 from stepwell.engine.session import Spark
 from stepwell.model.errors import CancelledError
 
-_AGAIN = 0.5
-"""Seconds after which Spark is asked again to stop: a job may begin just after the first time."""
-
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -32,13 +29,14 @@ class Progress:
 class RunningStatement:
     """One statement in flight. A cancellation belongs to it alone and stays until it has ended."""
 
-    def __init__(self, spark: Spark) -> None:
+    def __init__(self, spark: Spark, interrupt_seconds: float) -> None:
         self.what = ""
         self.rows: int | None = None
         self.waits = False
         """Whether it has done its own part and waits for an epoch to become readable."""
         self.group = f"stepwell-statement-{uuid.uuid4().hex[:12]}"
         self._spark = spark
+        self._interrupt_seconds = interrupt_seconds
         self._cancelled = threading.Event()
         self._over = threading.Event()
 
@@ -59,15 +57,16 @@ class RunningStatement:
         self._over.set()
 
     def _interrupt_until_over(self) -> None:
-        while not self._over.wait(_AGAIN):
+        while not self._over.wait(self._interrupt_seconds):
             self._spark.interrupt(self.group)
 
 
 class RunningStatements:
     """The statements of a database that are in flight, and what its barrier loop is at."""
 
-    def __init__(self, spark: Spark) -> None:
+    def __init__(self, spark: Spark, interrupt_seconds: float) -> None:
         self._spark = spark
+        self._interrupt_seconds = interrupt_seconds
         self._lock = threading.Lock()
         self._in_flight: list[RunningStatement] = []
         self._background: dict[int, str] = {}
@@ -91,7 +90,7 @@ class RunningStatements:
         if outer is not None:
             yield outer
             return
-        statement = RunningStatement(self._spark)
+        statement = RunningStatement(self._spark, self._interrupt_seconds)
         self._of_thread.statement = statement
         with self._lock:
             self._in_flight.append(statement)
@@ -102,6 +101,19 @@ class RunningStatements:
             statement.end()
             with self._lock:
                 self._in_flight.remove(statement)
+            self._of_thread.statement = None
+
+    @contextmanager
+    def beside(self) -> Iterator[RunningStatement]:
+        """Make what this thread does inside the block work in the background: it is cancelled by itself, and no user
+        waits for it as such."""
+        work = RunningStatement(self._spark, self._interrupt_seconds)
+        self._of_thread.statement = work
+        try:
+            with self._spark.grouped(work.group):
+                yield work
+        finally:
+            work.end()
             self._of_thread.statement = None
 
     @contextmanager

@@ -20,16 +20,16 @@ from pyspark.sql import SparkSession
 
 from stepwell.engine.java import find_java, java_home_for_spark
 from stepwell.engine.jvm import PlanReader
+from stepwell.engine.meanings import recorded, usual
 from stepwell.engine.private import private_folder
 from stepwell.model.errors import InvalidDefinitionError, ReservedNameError, StepwellError
 from stepwell.model.functions import Function
+from stepwell.model.limits import Limits
+from stepwell.model.views import Settings
 
 _FILES = "spark.sql.runSQLOnFiles"
 
 SETTINGS = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.caseSensitive": "false",
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.compression.codec": "zstd",
@@ -42,12 +42,10 @@ SETTINGS = {
     "spark.sql.files.openCostInBytes": "65536",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # A larger table of the driver's is not copied into the plan, where every comparison of plans compares its rows.
-    "spark.sql.execution.arrow.localRelationThreshold": "16384",
-    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
     "spark.sql.legacy.createHiveTableByDefault": "false",
     _FILES: "false",
 }
-"""What our own session is set to, whatever the one it came from says."""
+"""What our own session is set to, whatever the one it came from says; besides what decides the meaning of queries."""
 
 
 class Pace(Enum):
@@ -65,6 +63,9 @@ _GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCa
 """What a thread's job group is made of."""
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
+
+IN_PLAN = "spark.sql.execution.arrow.localRelationThreshold"
+"""Spark's setting for how many bytes of a table in memory are part of a plan."""
 
 _PACES: dict[Pace, dict[str, str | None]] = {
     Pace.FEW: {
@@ -119,10 +120,13 @@ _starting = threading.Lock()
 class Spark:
     """Where Spark comes from; `session` starts it if that has not happened yet."""
 
-    def __init__(self, origin: SparkSession | str | None) -> None:
+    def __init__(self, origin: SparkSession | str | None, limits: Limits) -> None:
         self._origin = origin
+        self._limits = limits
         self._session: SparkSession | None = None
         self._maintenance: list[SparkSession] = []
+        self._workers: dict[tuple[int, Settings], SparkSession] = {}
+        self._apart: dict[Settings, SparkSession] = {}
         self._paces: dict[int, Pace] = {}
         self._functions: dict[str, Function] = {}
         self._plans: PlanReader | None = None
@@ -146,6 +150,8 @@ class Spark:
             if self._is_gone():
                 self._session, self._plans, self._reads_files = None, None, False
                 self._maintenance.clear()
+                self._workers.clear()
+                self._apart.clear()
                 self._paces.clear()
             if self._session is None:
                 self._starting = True
@@ -162,14 +168,25 @@ class Spark:
         """Whether there was a Spark of our own, and its Java has died."""
         return self._session is not None and not isinstance(self._origin, SparkSession) and _is_java_gone()
 
-    def maintenance(self, worker: int = 0) -> SparkSession:
-        """A session for a worker of the barrier loop: its temporary views are its own."""
+    def maintenance(self, worker: int = 0, settings: Settings = ()) -> SparkSession:
+        """A session for a worker of the barrier loop, under the settings of a view: its temporary views are its own."""
         with self._lock:
-            while len(self._maintenance) <= worker:
-                session = self._made(self.session)
+            base = self.session  # first: if Java has died, all others go with it
+            if (worker, settings) not in self._workers:
+                session = self._made(base, settings)
                 session.conf.set("spark.sql.optimizer.excludedRules", _EAGER)
+                self._workers[worker, settings] = session
                 self._maintenance.append(session)
-            return self._maintenance[worker]
+            return self._workers[worker, settings]
+
+    def under(self, settings: Settings) -> SparkSession:
+        """A session in which queries mean what they mean under some settings: the user's own, if it has these."""
+        with self._lock:
+            if recorded(self.session) == settings:
+                return self.session
+            if settings not in self._apart:
+                self._apart[settings] = self._made(self.session, settings)
+            return self._apart[settings]
 
     @property
     def plans(self) -> PlanReader:
@@ -208,12 +225,16 @@ class Spark:
     def register(self, function: Function) -> None:
         """Let queries call a function, in every session of ours."""
         with self._lock:
-            for session in ([self._session] if self._session else []) + self._maintenance:
+            sessions = [self._session] if self._session else []
+            for session in [*sessions, *self._maintenance, *self._apart.values()]:
                 _let_call(session, function, again=function.key in self._functions)
             self._functions[function.key] = function
 
-    def _made(self, base: SparkSession) -> SparkSession:
+    def _made(self, base: SparkSession, settings: Settings = ()) -> SparkSession:
         session = _ours(base)
+        session.conf.set(IN_PLAN, str(self._limits.in_plan_bytes))
+        for name, value in settings:
+            session.conf.set(name, value)
         for function in self._functions.values():
             _let_call(session, function, again=False)
         return session
@@ -290,7 +311,7 @@ def _tasks(context: SparkContext, jobs: set[int]) -> tuple[int, int]:
 def _ours(base: SparkSession) -> SparkSession:
     """A new session with our settings."""
     session = base.newSession()
-    for name, value in SETTINGS.items():
+    for name, value in (usual() | SETTINGS).items():
         session.conf.set(name, value)
     if _is_local(session):
         session.conf.set(_PARTITIONS, str(_local_cores(session)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepwell.catalog import settings
-from stepwell.engine.runtime import EXTERNAL_CODE, Runtime
+from stepwell.engine.runtime import BACKGROUND, EXTERNAL_CODE, Runtime
 from stepwell.model.durations import format_duration, parse_duration
 from stepwell.model.errors import InvalidSettingError, nearest
 from stepwell.model.types import whole_number
@@ -11,7 +11,7 @@ from stepwell.model.types import whole_number
 DATABASE_SETTINGS = {"barrier_interval": "0 seconds", "retention": "7 days"}
 """The settings there are, and what they are until somebody sets them."""
 
-SESSION_SETTINGS = {EXTERNAL_CODE: "false"}
+SESSION_SETTINGS = {EXTERNAL_CODE: "false", BACKGROUND: "false"}
 _SWITCHES = {"true": True, "on": True, "false": False, "off": False}
 
 
@@ -28,10 +28,10 @@ def change_setting(runtime: Runtime, name: str, value: str) -> None:
         raise InvalidSettingError(
             f'there is no setting "{name}"', hint=nearest(name, known) or f"There are {', '.join(known)}."
         )
-    if name == EXTERNAL_CODE:
+    if name in SESSION_SETTINGS:
         if value.lower() not in _SWITCHES:
             raise InvalidSettingError(f"{name} is true or false")
-        runtime.permissions.external_code = _SWITCHES[value.lower()]
+        setattr(runtime.switches, "background" if name == BACKGROUND else "external_code", _SWITCHES[value.lower()])
         return
     if whole_number(value.strip()) == 0:
         value = "0 seconds"

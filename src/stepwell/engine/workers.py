@@ -5,12 +5,35 @@ One task alone runs where it is asked for: most cascades are chains, and a threa
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 K = TypeVar("K")
 R = TypeVar("R")
+
+
+class WorkerPool:
+    """Threads for what may run beside each other; started at need, and kept, since each has its line to Spark."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._threads: ThreadPoolExecutor | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def threads(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self.most, thread_name_prefix="stepwell-worker")
+            return self._threads
+
+    def close(self) -> None:
+        """Wait for what runs, and end the threads."""
+        with self._lock:
+            if self._threads is not None:
+                self._threads.shutdown()
 
 
 def run_in_order(

@@ -7,7 +7,7 @@ import re
 from stepwell.model.durations import format_duration
 from stepwell.model.relations import Column, Relation, is_integer_time
 from stepwell.model.types import quote
-from stepwell.model.views import EmitMode, RefreshPolicy
+from stepwell.model.views import Deferral, EmitMode, RefreshPolicy
 
 
 def create_statement(relation: Relation, query: str = "") -> str:
@@ -18,6 +18,7 @@ def create_statement(relation: Relation, query: str = "") -> str:
         said = [f"refresh_policy = '{policy.value}'"] if policy != RefreshPolicy.AUTO else []
         said += [f"priority = {priority}"] if priority else []
         said += [f"time_column = {_name(relation.view.time_column or '')}"] if relation.view.time_chosen else []
+        said += _deferral(relation.deferral) if relation.deferral is not None else []
         options = f" WITH ({', '.join(said)})" if said else ""
         text = f"CREATE {relation.kind.value.upper()} {_name(relation.name)} ({columns}){options} AS\n{query}"
         return text + _emission(relation)
@@ -37,6 +38,26 @@ def create_statement(relation: Relation, query: str = "") -> str:
         column = relation.column(relation.chunking.column)
         text += f" CHUNK BY {_name(column.name)} EVERY {_length(column, relation.chunking.width)}"
     return text
+
+
+def _deferral(deferral: Deferral) -> list[str]:
+    """The options of a deferred view that are not as usual."""
+    usual = Deferral(deferral.source, deferral.column, deferral.label, deferral.transfer)
+    said = ["refresh = 'deferred'"]
+    said += [f"schedule = {_interval(deferral.schedule)}"] if deferral.schedule else []
+    widths = (
+        ("lag", deferral.lag or None),
+        ("start_offset", deferral.start_offset),
+        ("end_offset", deferral.end_offset),
+    )
+    for name, width in widths:
+        if width is not None:
+            sign, size = ("-" if width < 0 else ""), abs(width)
+            said.append(f"{name} = {sign}{size if deferral.integer else _interval(size)}")
+    said += ["lag_from = 'now'"] if deferral.from_now else []
+    said += [f"max_future = {_interval(deferral.max_future)}"] if deferral.max_future else []
+    said += [f"batch = {deferral.batch}"] if deferral.batch != usual.batch else []
+    return said + (["materialized_only = true"] if deferral.materialized_only else [])
 
 
 def _emission(relation: Relation) -> str:

@@ -10,6 +10,8 @@ import os
 import signal
 
 FAILPOINTS = (
+    "create.withheld",
+    "create.registered",
     "reserve.after",
     "write.before",
     "write.after",
@@ -30,6 +32,11 @@ FAILPOINTS = (
     "merge.committed",
     "fold.written",
     "fold.committed",
+    "refresh.threshold",
+    "refresh.moved",
+    "refresh.written",
+    "refresh.enter.inside",
+    "refresh.batch",
     "vacuum.forgotten",
     "vacuum.deleted",
 )

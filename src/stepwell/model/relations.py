@@ -8,7 +8,7 @@ from enum import StrEnum
 from stepwell.model.epochs import Epoch
 from stepwell.model.errors import UndefinedColumnError, nearest
 from stepwell.model.types import DATE, INSTANTS, INTEGERS, DataType
-from stepwell.model.views import RelationId, ViewDefinition
+from stepwell.model.views import Deferral, RelationId, ViewDefinition
 
 
 class RelationKind(StrEnum):
@@ -102,6 +102,11 @@ class Relation:
     def is_maintained(self) -> bool:
         """Whether its rows follow from those of others."""
         return self.kind in (RelationKind.MATERIALIZED, RelationKind.BLOCK)
+
+    @property
+    def deferral(self) -> Deferral | None:
+        """What makes a continuous aggregate of it, if it is one."""
+        return self.definition.view.deferral if self.definition.view is not None else None
 
     @property
     def versions_return(self) -> bool:

@@ -1,8 +1,8 @@
-"""Views: what CREATE VIEW says, as the catalog keeps it, and how a view fares."""
+"""Views: what CREATE VIEW says, as the catalog keeps it, and what an epoch did to one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NewType
 
@@ -11,13 +11,8 @@ from stepwell.model.watermarks import NEVER, Transfer
 
 RelationId = NewType("RelationId", int)
 
-
-class ViewState(StrEnum):
-    """How a view fares: it follows its parents, waits for one that failed, or has failed itself."""
-
-    RUNNING = "running"
-    PAUSED = "paused"
-    ERROR = "error"
+Settings = tuple[tuple[str, str], ...]
+"""Settings of Spark by name, those that are not as usual."""
 
 
 class RefreshPolicy(StrEnum):
@@ -81,6 +76,41 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
+class Deferral:
+    """What makes a view a continuous aggregate: it is refreshed range by range, and not at each epoch.
+
+    It groups by buckets over `column` of `source`, and shows their starts as `label`; `dimensions` are the other
+    relations that it reads. A refresh leaves the last `lag` of event time alone, counted from the largest time of the
+    source or, `from_now`, from the clock; times further ahead of the clock than `max_future` do not count.
+    """
+
+    source: RelationId
+    column: str
+    label: str
+    transfer: Transfer
+    integer: bool = False
+    dimensions: tuple[RelationId, ...] = ()
+    lag: int = 0
+    from_now: bool = False
+    max_future: int = 0
+    batch: int = 1000
+    """How many buckets are computed and committed at once."""
+    materialized_only: bool = False
+    """Whether a read shows what is stored, and nothing that a refresh has still to compute."""
+    schedule: int = 0
+    """Microseconds from one refresh by itself to the next; 0 is never."""
+    start_offset: int | None = None
+    end_offset: int | None = None
+    """How far back refreshes by schedule begin and end, counted from where the lag is."""
+    paused: bool = False
+    """Whether its schedule stands still."""
+
+
+Width = tuple[int | None, str | None]
+"""A stretch of event time as it was written: a number, or the text of an interval."""
+
+
+@dataclass(frozen=True, slots=True)
 class ViewOptions:
     """What WITH or SET says of a view, and None where it says nothing.
 
@@ -90,6 +120,15 @@ class ViewOptions:
     policy: RefreshPolicy | None = None
     priority: int | None = None
     time_column: str | None = None
+    deferred: bool | None = None
+    lag: Width | None = None
+    from_now: bool | None = None
+    max_future: int | None = None
+    batch: int | None = None
+    materialized_only: bool | None = None
+    schedule: int | None = None
+    start_offset: Width | None = None
+    end_offset: Width | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,53 +159,13 @@ class ViewDefinition:
     """What it shows a part of, if it does not show all that is known of it."""
     time_chosen: bool = False
     """Whether its time column was named, and did not follow from its query alone."""
+    settings: Settings = ()
+    """What of all that changes the meaning of a query was not as usual when it was created."""
+    deferral: Deferral | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ViewRecord:
-    """How a view stands: `reflects` is the epoch of its parents that it shows."""
-
-    relation: RelationId
-    state: ViewState
-    reflects: int
-    reason: str | None
-
-
-REPAIR = "repair"
-"""The reason of a view that is to be written anew, whatever is stored."""
-
-RESUMED = "resumed"
-"""The reason of a view that is to catch up with the changes that it has missed."""
-
-UNBUILT = -1
-"""What a view reflects before it has been computed for the first time."""
-
-
-def stale(reflects: int) -> int:
-    """What a view reflects that holds rows of this epoch and must be computed anew, whatever has changed since."""
-    return reflects if reflects < 0 else -2 - reflects
-
-
-def held(reflects: int) -> int:
-    """The epoch of the rows that a view holds, stale or not."""
-    return reflects if reflects >= UNBUILT else -2 - reflects
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What an epoch has made of a view that stood as `was`."""
-
-    was: ViewRecord
-    becomes: ViewRecord
-
-    def settled(self, now: ViewRecord) -> ViewRecord:
-        """How the view stands at the end, where it stands as `now` already: what was said of it meanwhile holds."""
-        if now == self.was:
-            return self.becomes
-        if self.becomes.state != ViewState.RUNNING:
-            return now
-        due = now.reflects != self.was.reflects or (now.reflects < 0 and now.state == ViewState.RUNNING)
-        return replace(now, reflects=stale(self.becomes.reflects) if due else self.becomes.reflects)
+OUTDATED = "its plan is of another version of stepwell"
+"""Why a view is planned anew from its text, and computed anew."""
 
 
 @dataclass(frozen=True, slots=True)

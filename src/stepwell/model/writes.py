@@ -6,13 +6,12 @@ from dataclasses import dataclass, field
 from typing import NewType
 
 from stepwell.model.files import NewFile
+from stepwell.model.intervals import Intervals
 from stepwell.model.loads import Label
 from stepwell.model.views import RelationId
 
 Position = NewType("Position", int)
 """The number of an acknowledgement; they are counted through the whole database, without gaps in their order."""
-
-MANY_KEYS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +29,11 @@ class Touch:
             return not self.chunks.isdisjoint(other.chunks)
         return True
 
-    def union(self, other: Touch) -> Touch:
+    def union(self, other: Touch, most_keys: int) -> Touch:
+        """What both touch together; all of it, if that is more than so many keys."""
         return Touch(
             None if self.chunks is None or other.chunks is None else self.chunks | other.chunks,
-            None if self.keys is None or other.keys is None or len(self.keys) + len(other.keys) > MANY_KEYS
+            None if self.keys is None or other.keys is None or len(self.keys) + len(other.keys) > most_keys
             else self.keys | other.keys,
         )  # fmt: skip
 
@@ -57,14 +57,16 @@ class RelationWrite:
     """The row numbers that it was given, [start, end), as far as they are in one piece."""
     labels: tuple[Label, ...] = ()
     """The loads that this is, by the names they go by."""
+    times: tuple[tuple[str, Intervals], ...] = ()
+    """The times that it touches, by time column, for continuous aggregates; what is not known touches all."""
 
-    def then(self, later: RelationWrite) -> RelationWrite:
-        """This write followed by `later`, as one."""
+    def then(self, later: RelationWrite, most_keys: int) -> RelationWrite:
+        """This write followed by `later`, as one that is known to touch at most so many keys."""
         reads = [at for at in (self.read_at, later.read_at) if at is not None]
         return RelationWrite(
             self.relation,
             self.files + later.files,
-            self.touch.union(later.touch),
+            self.touch.union(later.touch, most_keys),
             min(reads, default=None),
             _together(self.numbers, later.numbers),
             self.labels + later.labels,

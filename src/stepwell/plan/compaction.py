@@ -13,20 +13,7 @@ from dataclasses import dataclass
 
 from stepwell.model.epochs import Epoch
 from stepwell.model.files import DataFile, Store
-
-SETTLED_ROWS = 1_000_000
-"""A plain file of this size is left alone."""
-
-CHANGES_ROWS = 500_000
-"""Changes are merged by the driver, up to so many at once; larger ones wait for the fold."""
-
-_FAN_IN = {Store.ROWS: 8, Store.CHANGES: 4}
-_SMALLEST_TIER = 64
-_GROWTH = 8
-
-FOLD_ROWS = 10_000
-FOLD_SHARE = 0.2
-"""Fold once this many changes are pending, or this share of the content."""
+from stepwell.model.limits import Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +37,17 @@ class Fold:
     changes: tuple[DataFile, ...]
 
 
-def tier(file: DataFile) -> int:
-    """The size class of a file: each is eight times as large as the one below."""
-    size, level = _SMALLEST_TIER, 0
+def tier(file: DataFile, limits: Limits) -> int:
+    """The size class of a file, counted from the smallest."""
+    size, level = limits.smallest_tier_rows, 0
     while file.statistics.rows >= size:
-        size, level = size * _GROWTH, level + 1
+        size, level = size * limits.tier_growth, level + 1
     return level
 
 
-def choose_merge(files: Iterable[DataFile], epoch: Epoch, chunk_width: int | None = None) -> FileMerge | None:
+def choose_merge(
+    files: Iterable[DataFile], epoch: Epoch, limits: Limits, chunk_width: int | None = None
+) -> FileMerge | None:
     """The next merge of one relation's files that are content at `epoch` and stay so, smallest first.
 
     Files that lie within one chunk are merged with their like only: a large merge is written a file a chunk, and must
@@ -66,22 +55,23 @@ def choose_merge(files: Iterable[DataFile], epoch: Epoch, chunk_width: int | Non
     """
     groups: dict[tuple[int, Store, bool, int | None], list[DataFile]] = defaultdict(list)
     for file in files:
-        if file.until_epoch is None and file.last_epoch <= epoch and file.statistics.rows < SETTLED_ROWS:
-            groups[tier(file), file.store, file.logged, _chunk(file, chunk_width)].append(file)
+        if file.until_epoch is None and file.last_epoch <= epoch and file.statistics.rows < limits.settled_rows:
+            groups[tier(file, limits), file.store, file.logged, _chunk(file, chunk_width)].append(file)
     for (_, store, *_), members in sorted(groups.items(), key=lambda item: item[0][0]):
         members.sort(key=lambda file: (file.from_epoch, file.id))
-        chosen = members if store == Store.ROWS else _few(members)
-        if len(chosen) >= _FAN_IN[store]:
+        is_plain = store == Store.ROWS
+        chosen = members if is_plain else _few(members, limits.merged_changes_rows)
+        if len(chosen) >= (limits.merged_rows_files if is_plain else limits.merged_changes_files):
             return FileMerge(store, tuple(chosen))
     return None
 
 
-def _few(files: list[DataFile]) -> list[DataFile]:
+def _few(files: list[DataFile], most_rows: int) -> list[DataFile]:
     """As many of these as the driver can hold at once."""
     rows, chosen = 0, []
     for file in files:
         rows += file.statistics.rows
-        if rows > CHANGES_ROWS:
+        if rows > most_rows:
             break
         chosen.append(file)
     return chosen
@@ -95,7 +85,7 @@ def _chunk(file: DataFile, width: int | None) -> int | None:
     return first // width if first // width == last // width else None
 
 
-def choose_fold(files: Iterable[DataFile], epoch: Epoch, *, now: bool = False) -> Fold | None:
+def choose_fold(files: Iterable[DataFile], epoch: Epoch, limits: Limits, *, now: bool = False) -> Fold | None:
     """Whether to fold one relation at `epoch`, a readable one; `now` folds however little is pending.
 
     Every plain file is rewritten whose rows may be retracted: row versions are numbered in the order of their writing,
@@ -106,7 +96,7 @@ def choose_fold(files: Iterable[DataFile], epoch: Epoch, *, now: bool = False) -
     rows = tuple(file for file in live if file.store == Store.ROWS)
     pending = sum(file.statistics.rows for file in changes)
     content = sum(file.statistics.rows for file in rows)
-    if not changes or not (now or pending >= max(FOLD_ROWS, FOLD_SHARE * content)):
+    if not changes or not (now or pending >= max(limits.fold_rows, limits.fold_share * content)):
         return None
     return Fold(epoch, _touched(rows, changes), changes)
 

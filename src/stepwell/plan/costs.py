@@ -8,15 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-DEARER = 1.2
-"""An update that is expected to take more than this many times a recomputation is one."""
-
-WORTHWHILE = 2_000_000
-"""Microseconds of recomputing below which a choice is not worth a mistake: small views always go by their rule."""
-
-
-FIXED = 3_000_000
-"""Microseconds of a run that Spark may spend on planning and starting, and that do not grow with its rows."""
+from stepwell.model.limits import Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +18,10 @@ class Cost:
     rows: int
     microseconds: int
 
-    def expected(self, rows: int) -> int:
+    def expected(self, rows: int, limits: Limits) -> int:
         """What it would take over so many rows; never less than it took, for there is work that no row causes."""
-        by_rows = max(0, self.microseconds - FIXED)
+        by_rows = max(0, self.microseconds - limits.fixed_microseconds)
         return round(self.microseconds + by_rows * max(0.0, rows / max(1, self.rows) - 1))
-
-
-WARM = 2
-"""So many updates are waited for before one counts: the first of its kind waits for Spark to compile."""
-
-PATIENCE = 16
-"""After so many recomputations in a row an update is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +40,14 @@ class Costs:
     def recomputed(self, cost: Cost) -> Costs:
         return Costs(self.update, cost, self.updates, self.since + 1)
 
-    def expect(self, changed: int, there: int) -> Expected:
+    def expect(self, changed: int, there: int, limits: Limits) -> Expected:
         """What both ways would take for a change of so many rows, over inputs of so many."""
-        update = self.update.expected(changed) if self.update else None
+        update = self.update.expected(changed, limits) if self.update else None
         if self.update and changed * 2 < self.update.rows:
             update = None  # a much smaller change is another matter
-        if self.updates < WARM or self.since >= PATIENCE:
+        if self.updates < limits.warm_updates or self.since >= limits.update_back_off:
             update = None
-        return Expected(update, self.recompute.expected(there) if self.recompute else None)
+        return Expected(update, self.recompute.expected(there, limits) if self.recompute else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +57,11 @@ class Expected:
     update: int | None = None
     recompute: int | None = None
 
-    @property
-    def is_dearer(self) -> bool:
+    def is_dearer(self, limits: Limits) -> bool:
         """Whether the update would take longer than computing everything."""
-        if self.update is None or self.recompute is None or self.recompute < WORTHWHILE:
+        if self.update is None or self.recompute is None or self.recompute < limits.cost_microseconds:
             return False
-        return self.update > DEARER * self.recompute
+        return self.update > limits.cost_factor * self.recompute
 
 
 UNKNOWN = Expected()

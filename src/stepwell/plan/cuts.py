@@ -26,10 +26,9 @@ from stepwell.algebra.nodes import (
     renamed,
     scans_of,
 )
+from stepwell.model.limits import Limits
 from stepwell.rules.identity import Identified
-
-FEW, MANY = 0.2, 200_000
-"""A change of more than this share of a relation, or of more rows than these, is not known by a few keys."""
+from stepwell.rules.programs import ComputedStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +46,14 @@ class Sizes:
 
     bytes: Mapping[int, int]
     changes: Mapping[int, Change]
-    large: int
+    limits: Limits
 
     def is_few(self, relation: int) -> bool:
         """Whether the change of a relation is known by a few keys."""
         change = self.changes[relation]
-        return change.rows <= max(1000, min(MANY, FEW * change.total))
+        return change.rows <= max(
+            self.limits.few_keys_least, min(self.limits.few_keys_most, self.limits.few_keys_share * change.total)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class Cuts:
         self._sizes = sizes
         self._fresh = fresh
         self._number = start
-        self.looks: list[Look] = []
+        self.steps: list[Look | ComputedStep] = []
 
     def partner(self, join: Join, side: Node, by: Identified, tree: Identified) -> Identified:
         """`tree`, rows of one side of a join, less those that cannot meet `by`, rows of the other side."""
@@ -92,6 +93,13 @@ class Cuts:
             return tree
         pairs = ties_of(join.condition, side.output, by.tree.output)
         return replace(tree, tree=self.restricted(tree.tree, pairs, by.tree)) if pairs else tree
+
+    def meeting(self, tree: Node, pairs: Sequence[tuple[Attribute, Attribute]], by: Scan) -> Node:
+        """A tree less rows that cannot have their columns among those of a step, NULLs being keys like any other."""
+        return self.restricted(tree, [(own.id, key, True) for own, key in pairs], by)
+
+    def compute(self, step: ComputedStep) -> None:
+        self.steps.append(step)
 
     def restricted(self, node: Node, pairs: Sequence[tuple[int, Attribute, bool]], by: Node) -> Node:
         """A tree less rows whose columns, by number, are not among the columns of `by`; a pair says if NULLs meet."""
@@ -156,7 +164,7 @@ class Cuts:
         if (
             scan.moment == Moment.DELTA
             or scan.cut is not None
-            or self._sizes.bytes.get(scan.relation, 0) <= self._sizes.large
+            or self._sizes.bytes.get(scan.relation, 0) <= self._sizes.limits.whole_relation_bytes
         ):
             return scan
         names = {column.id: name for column, name in zip(scan.columns, scan.names, strict=True)}
@@ -165,13 +173,13 @@ class Cuts:
             return scan
         columns = tuple(name for name, _, _ in known)
         keys = Project(tuple(Item(self._fresh.like(column), column) for _, column, _ in known), by)
-        for look in self.looks:  # the same rows may be asked for by several terms
-            if look.asks(scan, columns, by, tuple(column for _, column, _ in known)):
+        for look in self.steps:  # the same rows may be asked for by several terms
+            if isinstance(look, Look) and look.asks(scan, columns, by, tuple(column for _, column, _ in known)):
                 return replace(scan, cut=look.name)
         self._number += 1
         name = f"_sw_cut{self._number}"
         nulls = any(nulls for _, _, nulls in known)
-        self.looks.append(Look(name, scan.relation, scan.moment, columns, scan.names, keys, nulls))
+        self.steps.append(Look(name, scan.relation, scan.moment, columns, scan.names, keys, nulls))
         return replace(scan, cut=name)
 
     def _is_small(self, node: Node) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from stepwell.algebra.aggregates import ORDERED_BY_TIME, WITH_STATES, GroupResult, takes_condition
 from stepwell.algebra.expressions import (
     ROW,
     AggregateCall,
@@ -47,32 +48,29 @@ from stepwell.algebra.nodes import (
 )
 from stepwell.algebra.printing import print_expression
 from stepwell.algebra.reading import QueryTree, UnknownPartError
-from stepwell.plan.aggregates import ORDERED_BY_TIME, takes_condition
-from stepwell.plan.blocks import (
+from stepwell.model.limits import Limits
+from stepwell.plan.times import Times, interval_of, time_column_of, transfers_of
+from stepwell.rules.blocks import (
     LEAF,
     Block,
     GroupBlock,
-    GroupResult,
     RowBlock,
     ViewPlan,
     WindowBlock,
     with_small_numbers,
 )
-from stepwell.plan.times import Times, interval_of, time_column_of, transfers_of
-
-LARGE_EXPRESSION = 4000
-"""Parts of the expressions of a block beyond which what stands above it is a block of its own."""
 
 
-def decomposed(query: QueryTree, names: tuple[str, ...], times: Times) -> ViewPlan:
+def decomposed(query: QueryTree, names: tuple[str, ...], times: Times, limits: Limits) -> ViewPlan:
     """The blocks of a lowered query whose outputs have these names."""
-    cutter = _Decomposition(query.tree, times)
+    cutter = _Decomposition(query.tree, times, limits)
     root = cutter.block(query.tree, query.outputs, names)
     return ViewPlan(with_small_numbers(root), tuple(cutter.hidden))
 
 
 class _Decomposition:
-    def __init__(self, tree: Node, times: Times) -> None:
+    def __init__(self, tree: Node, times: Times, limits: Limits) -> None:
+        self._most = limits.block_expressions
         self._fresh = Fresh(tree)
         self._times = dict(times)
         self.hidden: list[Block] = []
@@ -125,7 +123,7 @@ class _Decomposition:
 
     def _is_short(self, node: Node, base: Aggregate) -> bool:
         """Whether what stands above the groups can be computed with them."""
-        return _above(node, base, {item.column.id: item.expression for item in base.items}) is not None
+        return _above(node, base, {item.column.id: item.expression for item in base.items}, self._most) is not None
 
     def _group(
         self, node: Node, base: Aggregate, outputs: tuple[Attribute, ...], names: tuple[str, ...]
@@ -142,7 +140,7 @@ class _Decomposition:
             return results.name(each) if isinstance(each, AggregateCall) else None
 
         values = {item.column.id: transform(item.expression, change) for item in base.items}
-        above = _above(node, base, values)
+        above = _above(node, base, values, self._most)
         if above is None:
             return None
         shown, conditions = above
@@ -216,7 +214,9 @@ class _Results:
             self.found.append(self._result(call))
         return self._names[call]
 
-    def _argument(self, expression: Expression) -> Named:
+    def _argument(self, expression: Expression, function: str) -> Named:
+        if function in WITH_STATES:
+            return self._column(expression)
         if not columns_in(expression) and not any(each == ROW for each in walk(expression)):
             return Named(print_expression(expression), expression.type)  # a constant stays one: some have to be
         return self._column(expression)
@@ -248,7 +248,7 @@ class _Results:
                 condition = None
         if call.function in ORDERED_BY_TIME and self._time is not None and len(arguments) == 1:
             arguments = (arguments[0], self._time)
-        named = tuple(self._argument(each) for each in arguments)
+        named = tuple(self._argument(each, call.function) for each in arguments)
         held = self._column(condition) if condition is not None else None
         pairs = zip(arguments, named, strict=True)
         shown: tuple[Expression, ...] = tuple(name if columns_in(each) else each for each, name in pairs)
@@ -311,9 +311,9 @@ def _chain(node: Node) -> tuple[bool, Node]:
 
 
 def _above(
-    node: Node, base: Aggregate, values: dict[int, Expression]
+    node: Node, base: Aggregate, values: dict[int, Expression], most: int
 ) -> tuple[dict[int, Expression], list[Expression]] | None:
-    """What the projections and filters above some groups make of them; None if that is too much to write out."""
+    """What the projections and filters above some groups make of them; None if that is more than so many parts."""
     levels: list[Project | Filter] = []
     current = node
     while current is not base:
@@ -328,7 +328,7 @@ def _above(
             values = {item.column.id: substitute(item.expression, values) for item in level.items}
         if any(each == ROW for value in (*values.values(), *conditions) for each in walk(value)):
             return None
-        if sum(map(size_of, (*values.values(), *conditions))) > LARGE_EXPRESSION:
+        if sum(map(size_of, (*values.values(), *conditions))) > most:
             return None
     return values, conditions
 

@@ -6,23 +6,15 @@ view counts is what there is, less the net of its ledger. A change and its oppos
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from stepwell.algebra.expressions import Attribute
-from stepwell.algebra.nodes import Filter, Fresh, Item, Join, JoinKind, Node, Project, Scan, Unnest, passed
-from stepwell.model.files import DIFF, HIDDEN_PREFIX, ROW_ID, ROW_VERSION
-from stepwell.model.relations import Column
-from stepwell.model.types import BIGINT, parse_type, quote
+from stepwell.algebra.nodes import Filter, Fresh, Item, Join, JoinKind, Node, Project, Scan, Unnest
+from stepwell.model.files import HIDDEN_PREFIX
 from stepwell.model.watermarks import Transfer
-from stepwell.plan.blocks import RowBlock, ViewPlan, WindowBlock
-from stepwell.plan.fingerprints import fingerprint
 from stepwell.plan.times import Times, Timing, session_gap, timing_of, transfers_of, windows_of
-
-SOURCE, HASH, SIGN, AT = "_sw_source", "_sw_hash", "_sw_sign", "_sw_at"
-"""Of an entry in a ledger: the row's identity, what it says, whether it came or went, and in which epoch."""
-
-ENTRY = tuple(Column(name, BIGINT, nullable=False) for name in (SOURCE, HASH, SIGN, AT))
+from stepwell.rules.blocks import RowBlock, ViewPlan, WindowBlock
 
 WINDOW_START = "window_start"
 
@@ -49,7 +41,7 @@ def judged_in(plan: ViewPlan, times: Times) -> Judged | None:
                 found = zip(block.rows.names, transfers_of(block.rows, known), strict=True)
                 name = next((name for name, transfer in found if transfer == Transfer()), None)
                 if name is not None:
-                    return Judged(index, Timing(name, Transfer().shifted(1 - gap)))
+                    return Judged(index, Timing(name, Transfer().shifted(-gap)))
         return None
     timing = windows_of(plan.root, known)
     return None if timing is None else Judged(len(plan.hidden), timing)
@@ -104,43 +96,3 @@ class _Widening:
                 return replace(node, left=left[0], right=right[0]), {**right[1], **left[1]}
             case _:
                 return None
-
-
-def entries(columns: Sequence[Column], rows: RowBlock, delta: str, late: str, epoch: int) -> str:
-    """The entries for the rows of a change that are late. `rows` has the columns that the view needs of a row."""
-    shown = [column.name for column in columns if column not in ENTRY]
-    judged = f"SELECT *, {_hash(rows)} AS {HASH} FROM ({delta}) WHERE coalesce({late}, false)"
-    kept = ", ".join(f"any_value({quote(name)}) AS {quote(name)}" for name in shown)
-    net = (
-        f"SELECT {kept}, {ROW_ID} AS {SOURCE}, {HASH}, sum({DIFF}) AS {SIGN}, {epoch}L AS {AT}"
-        f" FROM ({judged}) GROUP BY {ROW_ID}, {HASH} HAVING sum({DIFF}) <> 0"
-    )
-    typed = ", ".join(f"CAST({quote(column.name)} AS {column.type}) AS {quote(column.name)}" for column in columns)
-    identity = f"xxhash64({SOURCE}, {HASH}, {SIGN}, {AT})"
-    return f"SELECT {typed}, {identity} AS {ROW_ID}, {identity} AS {ROW_VERSION} FROM ({net})"
-
-
-def less(rows: str, names: Sequence[str], column: str, ledgers: Sequence[str]) -> str:
-    """Rows with `_sw_id`, less the net of some ledgers: without those that came late, and with those that went late."""
-    if not ledgers:
-        return rows
-    listed = ", ".join(map(quote, names))
-    kept = ", ".join(f"any_value({quote(name)}) AS {quote(name)}" for name in names)
-    all_ = " UNION ALL ".join(f"SELECT {listed}, {SOURCE}, {HASH}, {SIGN} FROM {ledger}" for ledger in ledgers)
-    total = f"sum({SIGN})"
-    net = f"SELECT {kept}, {SOURCE}, {total} AS {SIGN} FROM ({all_}) GROUP BY {SOURCE}, {HASH} HAVING {total} <> 0"
-    same = f"r.{ROW_ID} = l.{SOURCE} AND r.{quote(column)} <=> l.{quote(column)}"
-    came = f"SELECT * FROM ({net}) WHERE {SIGN} > 0"
-    return (
-        f"SELECT {listed}, {ROW_ID} FROM ({rows}) AS r LEFT ANTI JOIN ({came}) AS l ON {same}"
-        f" UNION ALL SELECT {listed}, {SOURCE} AS {ROW_ID} FROM ({net}) WHERE {SIGN} < 0"
-    )
-
-
-def _hash(rows: RowBlock) -> str:
-    return fingerprint(
-        [(quote(name), parse_type(each.type)) for name, each in zip(rows.names, rows.columns, strict=True)]
-    )
-
-
-__all__ = ["AT", "ENTRY", "HASH", "SIGN", "SOURCE", "Judged", "entries", "judged_in", "less", "passed", "with_sources"]

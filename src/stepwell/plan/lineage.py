@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from stepwell.algebra.expressions import Attribute, Expression, Named, Subquery, walk
 from stepwell.algebra.nodes import Aggregate, Join, JoinKind, Node, Project, Scan, Union, Unnest, Window, children_of
-from stepwell.plan.blocks import LEAF, Block, GroupBlock, RowBlock, WholeBlock, WindowBlock
+from stepwell.rules.blocks import LEAF, Block, GroupBlock, RowBlock, WholeBlock, WindowBlock
 
 Origins = tuple[tuple[int, str], ...]
 """Columns of relations, each once."""

@@ -9,15 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stepwell.algebra.nodes import Fresh, Moment, Node, scans_of
-from stepwell.plan.blocks import Block, WholeBlock, rows_of
-from stepwell.plan.cuts import Cuts, Sizes
+from stepwell.model.limits import Limits
+from stepwell.plan.cuts import Cuts, Look, Sizes
+from stepwell.rules.blocks import Block, WholeBlock, rows_of
 from stepwell.rules.deltas import Deltas
-
-WORTHWHILE = 32 * 2**20
-"""Bytes below which the choice is not worth a thought."""
-
-MORE = 1.5
-"""A change that reads this many times what there is reads too much; what it reads, it joins less of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +22,8 @@ class Reading:
     change: int = 0
     everything: int = 0
 
-    @property
-    def is_more(self) -> bool:
-        return self.change > max(WORTHWHILE, MORE * self.everything)
+    def is_more(self, limits: Limits) -> bool:
+        return self.change > max(limits.reading_bytes, limits.reading_factor * self.everything)
 
     def __str__(self) -> str:
         return f"{self.change / 2**20:.0f} MB, all of it is {self.everything / 2**20:.0f} MB"
@@ -38,9 +32,9 @@ class Reading:
 NOTHING = Reading()
 
 
-def reading_of(block: Block, sizes: Sizes, stored: int) -> Reading:
+def reading_of(block: Block, sizes: Sizes, stored: int, limits: Limits) -> Reading:
     """What a block would read of its inputs; `stored` is what is kept of it, which a recomputation is compared with."""
-    if isinstance(block, WholeBlock) or sum(sizes.bytes.values()) <= WORTHWHILE:
+    if isinstance(block, WholeBlock) or sum(sizes.bytes.values()) <= limits.reading_bytes:
         return NOTHING
     tree = rows_of(block).tree
     everything = sum(sizes.bytes.get(scan.relation, 0) for scan in scans_of(tree))
@@ -55,5 +49,5 @@ def reading_of(block: Block, sizes: Sizes, stored: int) -> Reading:
 def _bytes(tree: Node, cuts: Cuts, sizes: Sizes) -> int:
     """The bytes of each reading of a relation; one that is looked into is read once for all that ask the same."""
     read = [scan for scan in scans_of(tree) if scan.moment != Moment.DELTA and scan.cut is None]
-    looked = {(look.relation, look.columns) for look in cuts.looks}
+    looked = {(look.relation, look.columns) for look in cuts.steps if isinstance(look, Look)}
     return sum(sizes.bytes.get(scan.relation, 0) for scan in read) + sum(sizes.bytes[each] for each, _ in looked)

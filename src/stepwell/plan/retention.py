@@ -7,9 +7,6 @@ from collections.abc import Iterable
 from stepwell.model.epochs import Epoch, EpochRecord, EpochState
 from stepwell.model.files import DataFile
 
-LAZY_READERS = 3_600_000_000
-"""No file leaves the disk within an hour of its end: a DataFrame that names it may not have run yet."""
-
 
 def oldest_kept(epochs: Iterable[EpochRecord], pins: Iterable[Epoch], now: int, retention: int) -> Epoch | None:
     """The oldest epoch that must stay readable: the newest at the edge of the retention, or a pinned one before it."""
@@ -22,11 +19,12 @@ def oldest_kept(epochs: Iterable[EpochRecord], pins: Iterable[Epoch], now: int, 
 
 
 def removable(
-    files: Iterable[tuple[DataFile, int | None]], oldest: Epoch, now: int, *, lazy_readers: int = LAZY_READERS
+    files: Iterable[tuple[DataFile, int | None]], oldest: Epoch, now: int, *, lazy_readers: int
 ) -> list[DataFile]:
-    """The files that can go: neither content nor changelog of an epoch kept, and out of use for an hour.
+    """The files that can go: neither content nor changelog of an epoch kept, and long out of use.
 
-    Each comes with the moment it ended, None while it is in use.
+    Each comes with the moment it ended, None while it is in use; `lazy_readers`, in microseconds, is how
+    long ago that must be.
     """
     gone = []
     for file, ended_at in files:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from stepwell.algebra.aggregates import GroupResult, Kind, state_of
 from stepwell.algebra.expressions import TRUE, AggregateCall
 from stepwell.algebra.nodes import Filter, Join, JoinKind, Node, Project, Scan, Union, Unnest, Values, children_of
-from stepwell.model.views import RefreshPolicy
-from stepwell.plan.aggregates import Kind, state_of
-from stepwell.plan.blocks import Block, GroupBlock, GroupResult, RowBlock, WholeBlock, WindowBlock, obstacle
 from stepwell.plan.costs import UNKNOWN, Expected
-from stepwell.plan.cuts import Change
-from stepwell.plan.groups import folding_of
-from stepwell.plan.read_volume import NOTHING, Reading
-from stepwell.rules.deltas import joins, only_adds
+from stepwell.rules.blocks import Block, GroupBlock, RowBlock, WholeBlock, WindowBlock, obstacle
+from stepwell.rules.groups import has_states, is_invertible
 
 
 class Rule(StrEnum):
@@ -43,81 +38,13 @@ class Step:
     rule: Rule
     reason: str | None = None
     expected: Expected = field(default=UNKNOWN, compare=False)
-    losing: bool = False
-    """Whether rows were taken back of what cannot be undone, in the hope that none of them mattered."""
-    apart: bool = False
-    """Whether the rows of a group may be of another query than its state, so that the one does not tell the other."""
+    loses: bool = False
+    """Whether rows went of aggregates that cannot be undone; the fold finds out whether they mattered."""
+    is_detached: bool = False
+    """Whether the rows of a group may be of another query than its state, so that each is computed by itself."""
 
     def __str__(self) -> str:
         return f"{self.rule.value} ({self.reason})" if self.reason else self.rule.value
-
-
-MOST = 0.5
-FEW_ROWS = 10_000
-"""A change of more than this share of an input, and of more rows than this, is cheaper to recompute."""
-
-
-def plan_step(
-    block: Block,
-    policy: RefreshPolicy,
-    changes: Mapping[int, Change],
-    expected: Expected = UNKNOWN,
-    reading: Reading = NOTHING,
-    *,
-    hopeful: bool = True,
-) -> Step:
-    """How a view that is up to date follows these changes of its inputs, given what both ways read and cost.
-
-    One that is `hopeful` folds rows that were taken back as long as others come: a bar that grows replaces itself.
-    """
-    step = _step(block, policy, changes, expected, reading, hopeful=hopeful)
-    return replace(step, expected=expected)
-
-
-def _step(
-    block: Block,
-    policy: RefreshPolicy,
-    changes: Mapping[int, Change],
-    expected: Expected,
-    reading: Reading,
-    *,
-    hopeful: bool,
-) -> Step:
-    if (reason := obstacle(block)) is not None:
-        return Step(Rule.RECOMPUTE, reason)
-    if policy == RefreshPolicy.FULL:
-        return Step(Rule.RECOMPUTE, "refresh_policy is full")
-    changed = sum(change.rows for change in changes.values())
-    there = sum(change.total for change in changes.values())
-    if policy == RefreshPolicy.AUTO and changed > max(FEW_ROWS, MOST * there):
-        return Step(Rule.RECOMPUTE, f"{changed} rows of {there} have changed")
-    if policy == RefreshPolicy.AUTO and reading.is_more:
-        return Step(Rule.RECOMPUTE, f"the change would read {reading}")
-    if policy == RefreshPolicy.AUTO and expected.is_dearer:
-        return Step(Rule.RECOMPUTE, "the last change took longer than computing everything")
-    if isinstance(block, WindowBlock):
-        return Step(Rule.TOUCHED_PARTITIONS)
-    assert not isinstance(block, WholeBlock), "it is its own obstacle"
-    if not isinstance(block, GroupBlock):
-        return _rows_step(block, frozenset(changes))
-    folding = folding_of(block)
-    if folding is None:
-        return Step(Rule.TOUCHED_GROUPS, _stateless(block))
-    if folding.is_invertible:
-        return Step(Rule.FOLD)
-    takes_back = any(change.retracted for change in changes.values())
-    if takes_back or not only_adds(block.rows.tree, frozenset(changes)):
-        lost = sum(change.retracted for change in changes.values())
-        if hopeful and folding.can_lose and 2 * lost <= changed:
-            return Step(Rule.FOLD, losing=True)
-        return Step(Rule.TOUCHED_GROUPS, f"rows were taken back, and {_mergeable(block)} cannot be undone")
-    return Step(Rule.FOLD)
-
-
-def _rows_step(rows: RowBlock, changed: frozenset[int]) -> Step:
-    if not only_adds(rows.tree, changed):
-        return Step(Rule.TOUCHED_ROWS)
-    return Step(Rule.JOIN if joins(rows.tree) else Rule.APPLY)
 
 
 Explained = tuple[str, Rule, str | None]
@@ -180,15 +107,15 @@ def _group_rule(group: GroupBlock) -> Explained:
     what = "distinct" if group.distinct else "group by" if group.keys else "global aggregate"
     if group.having is not None:
         what += ", having"
-    folding = folding_of(group)
-    if folding is None:
-        return what, Rule.TOUCHED_GROUPS, _stateless(group)
-    if folding.is_invertible:
+    if not has_states(group):
+        return what, Rule.TOUCHED_GROUPS, stateless(group)
+    if is_invertible(group):
         return what, Rule.FOLD, None
-    return what, Rule.FOLD, f"{_mergeable(group)} cannot be undone: groups that lose their best row are recomputed"
+    return what, Rule.FOLD, f"{mergeable(group)} cannot be undone: groups that lose their best row are recomputed"
 
 
-def _stateless(group: GroupBlock) -> str:
+def stateless(group: GroupBlock) -> str:
+    """Which aggregates have no state, in words."""
     names = [_called(each) for each in group.results if state_of(each).kind == Kind.NONE]
     return f"{', '.join(dict.fromkeys(names))} cannot be put together from parts"
 
@@ -200,6 +127,7 @@ def _called(result: GroupResult) -> str:
     return f"{name}(DISTINCT)" if call.distinct else name
 
 
-def _mergeable(group: GroupBlock) -> str:
+def mergeable(group: GroupBlock) -> str:
+    """Which aggregates cannot be undone, in words."""
     names = [_called(each) for each in group.results if state_of(each).kind == Kind.MERGEABLE]
     return ", ".join(dict.fromkeys(names))

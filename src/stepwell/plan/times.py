@@ -28,7 +28,7 @@ from stepwell.algebra.nodes import (
 from stepwell.model.durations import parse_duration
 from stepwell.model.errors import StepwellError
 from stepwell.model.watermarks import Transfer
-from stepwell.plan.blocks import LEAF, Block, GroupBlock, RowBlock, WholeBlock, WindowBlock
+from stepwell.rules.blocks import LEAF, Block, GroupBlock, RowBlock, WholeBlock, WindowBlock
 
 Times = Mapping[int, str]
 """The time columns of the relations that have one."""
@@ -226,7 +226,7 @@ def _of_group(group: GroupBlock, item: Expression, times: Times) -> Transfer | N
     if isinstance(item, Named) and item.name.startswith("_sw_r"):
         result = group.results[int(item.name.removeprefix("_sw_r"))]
         if result.gap is not None:
-            return Transfer(shift=1)  # a session that ends with the watermark is over
+            return Transfer()  # one that ends with the watermark can still grow, by a row of just that moment
     if group.time_key is None or session_gap(group) is not None:
         return None
     key = transfers_of(group.rows, times)[group.time_key]

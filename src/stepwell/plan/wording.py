@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from stepwell.algebra.expressions import Attribute, Expression, Named, transform
-from stepwell.algebra.nodes import Node, Project, Scan, nodes_of
-from stepwell.algebra.printing import print_expression
-from stepwell.plan.blocks import Block, GroupBlock, WholeBlock, rows_of
+from stepwell.algebra.aggregates import GroupResult
+from stepwell.algebra.expressions import Attribute, Call, Expression, Named, transform, walk
+from stepwell.algebra.nodes import Aggregate, Node, Project, Scan, nodes_of
+from stepwell.algebra.printing import UnprintableError, print_expression
+from stepwell.algebra.states import is_state
+from stepwell.rules.blocks import Block, GroupBlock, WholeBlock, rows_of
 
 
-def users_words(block: Block, text: str) -> str:
-    """`text`, a piece of SQL that we made, with our names replaced by what they stand for in the query."""
-    cast = re.fullmatch(r"CAST\((.*) AS [\w<>:, ]+(?:\(\d+,\d+\))?\)", text)
-    text = (cast[1] if cast else text).replace("`", "")
+def users_words(block: Block, text: str, tree: Node | None = None) -> str:
+    """`text`, a piece of SQL that we made, with our names replaced by what they stand for in the query.
+
+    `tree` is what the SQL was made from, if that is more than the rows of the block.
+    """
+    cast = re.fullmatch(r"CAST(\(.*) AS [\w<>:, ]+(?:\(\d+,\d+\))?\)", text)
+    text = (cast[1][1:] if cast and _is_wrapped(text.removeprefix("CAST")) else text).replace("`", "")
     if isinstance(block, WholeBlock):
         return text
     words = _words(block)
+    if tree is not None:
+        words = {**_columns(tree, block.results if isinstance(block, GroupBlock) else ()), **words}
     for _ in range(8):
         said = re.sub(r"\b(?:c\d+|_sw_[rogx]\d+)\b|^\w+$", lambda found: words.get(found[0], found[0]), text)
         if said == text:
@@ -48,16 +56,31 @@ def _words(block: Block) -> dict[str, str]:
     return found
 
 
-def _columns(tree: Node) -> dict[str, str]:
+def _columns(tree: Node, results: Sequence[GroupResult] = ()) -> dict[str, str]:
     found: dict[str, str] = {}
     for node in nodes_of(tree):
-        if isinstance(node, Project):
+        if isinstance(node, Project | Aggregate):
             for item in node.items:
-                if item.expression != item.column:
-                    found.setdefault(f"c{item.column.id}", print_expression(_bare(item.expression)))
+                said = _said(item.expression, results)
+                if item.expression != item.column and said is not None:
+                    found.setdefault(f"c{item.column.id}", said)
         elif isinstance(node, Scan):
             found.update({f"c{each.id}": name for each, name in zip(node.columns, node.names, strict=True)})
     return found
+
+
+def _said(expression: Expression, results: Sequence[GroupResult]) -> str | None:
+    """What a column is made of; None if that is our own affair."""
+    match expression:
+        case Call(function="FinishedState", arguments=(state,)):
+            return print_expression(results[int(state.type.removeprefix("STATE "))].call)
+        case _ if any(is_state(each) for each in walk(expression)):
+            return None
+        case _:
+            try:
+                return print_expression(_bare(expression))
+            except UnprintableError:
+                return None
 
 
 def _bare(expression: Expression) -> Expression:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from stepwell.algebra.expressions import TRUE, Attribute, identity, null, number
 from stepwell.algebra.nodes import (
@@ -34,21 +33,7 @@ from stepwell.algebra.nodes import (
     relations_of,
 )
 from stepwell.rules.identity import Identified, above, at, joined, united
-
-
-class Cutting(Protocol):
-    """What reads less of a tree where only rows that meet a small one can matter."""
-
-    def partner(self, join: Join, side: Node, by: Identified, tree: Identified) -> Identified:
-        """`tree`, rows of one side of a join, less those that cannot meet `by`, rows of the other side."""
-        ...
-
-
-class NoCutting:
-    """Reads everything."""
-
-    def partner(self, join: Join, side: Node, by: Identified, tree: Identified) -> Identified:
-        return tree
+from stepwell.rules.programs import Cutting, NoCutting
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """SQL: from text to statements.
 
-`parse` reads the statements of a text; `find_references` tells which relations a query names and where; a `Composition`
-puts a text for Spark together from slices of the user's; `outside_code` finds what reaches beyond the database. Spark
-itself judges queries, and nothing here rewrites one, unless it is written in another dialect.
+`parse` reads the statements of a text, `runs_of` says which go together; `find_references` tells which relations a
+query names and where; a `Composition` puts a text for Spark together from slices of the user's; `outside_code` finds
+what reaches beyond the database. Spark itself judges queries, and nothing here rewrites one, unless it is written in
+another dialect.
 """
 
 from stepwell.sql.composition import Composition
@@ -20,6 +21,7 @@ from stepwell.sql.references import (
     find_references,
     forbidden_function,
 )
+from stepwell.sql.runs import runs_of
 from stepwell.sql.windowing import window_calls
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "outside_code",
     "parse",
     "refuse_outside",
+    "runs_of",
     "split",
     "window_calls",
 ]

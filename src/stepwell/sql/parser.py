@@ -5,25 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stepwell.model.errors import Place, SqlSyntaxError, nearest
+from stepwell.model.types import whole_number
 from stepwell.sql import changes, copying, tables, views
 from stepwell.sql.cursor import Cursor
 from stepwell.sql.dialects import Dialect, to_spark
 from stepwell.sql.statements import (
     Begin,
     Body,
+    ChangeJob,
     Commit,
     CreateView,
     Describe,
     ExplainCreate,
     ExplainQuery,
     ExplainRefresh,
+    ExplainStaleness,
     Flush,
+    JobAction,
     Optimize,
     Query,
+    RefreshView,
     Rollback,
     SetOption,
     ShowCreate,
     ShowDependencies,
+    ShowJobs,
     ShowLineage,
     ShowTables,
     ShowViews,
@@ -32,6 +38,7 @@ from stepwell.sql.statements import (
     Statement,
     Vacuum,
     Verify,
+    WaitForJobs,
 )
 from stepwell.sql.tokens import Token, TokenKind, tokenize
 
@@ -135,6 +142,8 @@ def _show(cursor: Cursor) -> Body:
         return ShowViews()
     if cursor.accept("WATERMARKS"):
         return ShowWatermarks()
+    if cursor.accept("JOBS"):
+        return ShowJobs()
     if cursor.accept("DEPENDENCIES", "FOR"):
         return ShowDependencies(cursor.name("a relation"))
     if cursor.accept("LINEAGE", "FOR"):
@@ -143,7 +152,7 @@ def _show(cursor: Cursor) -> Body:
     if cursor.accept("CREATE"):
         _skip_kind(cursor)
         return ShowCreate(cursor.name("a relation"))
-    raise cursor.unexpected("TABLES, MATERIALIZED VIEWS, WATERMARKS, DEPENDENCIES FOR, LINEAGE FOR or CREATE")
+    raise cursor.unexpected("TABLES, MATERIALIZED VIEWS, WATERMARKS, JOBS, DEPENDENCIES FOR, LINEAGE FOR or CREATE")
 
 
 def _skip_kind(cursor: Cursor) -> None:
@@ -162,7 +171,48 @@ def _verify(cursor: Cursor) -> Body:
     return Verify(cursor.name("a view"), cursor.accept("REPAIR"))
 
 
+def _refresh(cursor: Cursor) -> Body:
+    cursor.expect("MATERIALIZED")
+    cursor.expect("VIEW")
+    name = cursor.name("a view")
+    start = _moment(cursor) if cursor.accept("FROM") else None
+    end = _moment(cursor) if cursor.accept("TO") else None
+    cascade, force = cursor.accept("CASCADE"), cursor.accept("FORCE")
+    return RefreshView(name, start, end, cascade or cursor.accept("CASCADE"), force)
+
+
+def _change_job(action: JobAction) -> Callable[[Cursor], Body]:
+    def parse(cursor: Cursor) -> Body:
+        cursor.expect("JOB")
+        token = cursor.next("the number of a job")
+        number = whole_number(token.text)
+        if token.kind != TokenKind.NUMBER or number is None:
+            cursor.index -= 1
+            raise cursor.unexpected("the number of a job, as SHOW JOBS tells it")
+        return ChangeJob(action, number, Slice(cursor.source, token.start, token.end))
+
+    return parse
+
+
+def _wait(cursor: Cursor) -> Body:
+    if cursor.token is None:
+        return WaitForJobs()
+    cursor.accept("MATERIALIZED", "VIEW")
+    return WaitForJobs(cursor.name("a view"))
+
+
+def _moment(cursor: Cursor) -> Slice:
+    """A time or a date as a text, or a number."""
+    first = cursor.next("a time")
+    last = first
+    if first.says("TIMESTAMP", "TIMESTAMP_NTZ", "DATE", "-"):
+        last = cursor.next("a time")
+    return Slice(cursor.source, first.start, last.end)
+
+
 def _explain(cursor: Cursor) -> Body:
+    if cursor.accept("STALENESS"):
+        return ExplainStaleness(cursor.name("a view"))
     if cursor.accept("REFRESH"):
         cursor.accept("MATERIALIZED", "VIEW")
         return ExplainRefresh(cursor.name("a view"))
@@ -203,6 +253,11 @@ _STATEMENTS: dict[str, Callable[[Cursor], Body]] = {
     "DESC": _describe,
     "EXPLAIN": _explain,
     "OPTIMIZE": _optimize,
+    "REFRESH": _refresh,
     "VERIFY": _verify,
+    "CANCEL": _change_job(JobAction.CANCEL),
+    "PAUSE": _change_job(JobAction.PAUSE),
+    "RESUME": _change_job(JobAction.RESUME),
+    "WAIT": _wait,
     "VACUUM": lambda cursor: Vacuum(),
 }

@@ -140,6 +140,24 @@ class ExplainRefresh:
 
 
 @dataclass(frozen=True, slots=True)
+class RefreshView:
+    """REFRESH MATERIALIZED VIEW: of a range of event time, whose ends are as the user wrote them, or of all."""
+
+    name: Name
+    start: Slice | None = None
+    end: Slice | None = None
+    cascade: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainStaleness:
+    """EXPLAIN STALENESS: which ranges of a continuous aggregate have to be computed when it is read."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
 class Verify:
     """Compare a view with its query; `repair` makes them equal."""
 
@@ -155,6 +173,35 @@ class ShowViews:
 @dataclass(frozen=True, slots=True)
 class ShowWatermarks:
     pass
+
+
+@dataclass(frozen=True, slots=True)
+class ShowJobs:
+    pass
+
+
+class JobAction(StrEnum):
+    """What can be done about a job."""
+
+    CANCEL = "CANCEL"
+    PAUSE = "PAUSE"
+    RESUME = "RESUME"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeJob:
+    """CANCEL, PAUSE or RESUME JOB."""
+
+    action: JobAction
+    number: int
+    slice: Slice = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitForJobs:
+    """WAIT: for the jobs of one view, or for all of them."""
+
+    name: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,16 +378,20 @@ class Vacuum:
     """Remove the files that nobody can need any more."""
 
 
+Create = CreateTable | CreateView
 Dml = Insert | Update | Delete | Merge | Truncate
-Ddl = CreateTable | DropRelations | RenameTable | AddColumns | CreateView | AlterView
+Ddl = DropRelations | RenameTable | AddColumns | AlterView
 Inspection = (
-    ShowTables | ShowCreate | Describe | ShowViews | ShowWatermarks | ShowDependencies | ShowLineage | ExplainCreate
-    | ExplainRefresh
+    ShowTables | ShowCreate | Describe | ShowViews | ShowWatermarks | ShowJobs | ShowDependencies | ShowLineage
+    | ExplainCreate | ExplainRefresh | ExplainStaleness
 )  # fmt: skip
-Body = (
-    Query | ExplainQuery | Dml | Copy | Ddl | Inspection | Verify | Begin | Commit | Rollback | Flush | SetOption
-    | Optimize | Vacuum
+Single = (
+    Query | ExplainQuery | Dml | Copy | Ddl | Inspection | Verify | RefreshView | Begin | Commit | Rollback | Flush
+    | SetOption | Optimize | Vacuum | ChangeJob | WaitForJobs
 )  # fmt: skip
+"""What is carried out by itself."""
+
+Body = Create | Single
 
 
 @dataclass(frozen=True, slots=True)

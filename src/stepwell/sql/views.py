@@ -6,13 +6,16 @@ import dataclasses
 import re
 
 from stepwell.model.errors import InvalidDefinitionError, nearest
-from stepwell.model.views import EmitMode, RefreshPolicy, ViewOptions
+from stepwell.model.views import EmitMode, RefreshPolicy, ViewOptions, Width
 from stepwell.sql.cursor import Cursor
 from stepwell.sql.statements import AlterView, CreateView, DropRelations, EmitClause, Slice, ViewAction
 from stepwell.sql.tables import duration_at, parse_width
 from stepwell.sql.tokens import TokenKind
 
-_OPTIONS = ("refresh_policy", "priority", "time_column")
+_OPTIONS = (
+    "refresh_policy", "priority", "time_column", "refresh", "lag", "lag_from", "max_future", "batch",
+    "materialized_only", "schedule", "start_offset", "end_offset",
+)  # fmt: skip
 
 
 def parse_create_view(cursor: Cursor, *, materialized: bool, or_replace: bool) -> CreateView:
@@ -155,16 +158,72 @@ def _parse_list(cursor: Cursor, options: ViewOptions) -> ViewOptions:
                 hint=nearest(name, _OPTIONS) or f"There are {', '.join(_OPTIONS)}.",
             )
         cursor.expect("=")
-        if name.lower() == "priority":
-            options = dataclasses.replace(options, priority=_parse_priority(cursor))
-        elif name.lower() == "time_column":
-            options = dataclasses.replace(options, time_column=cursor.next("a column").text)
-        else:
-            options = dataclasses.replace(options, policy=_parse_policy(cursor))
+        options = _with_option(cursor, options, name.lower(), where)
         if not cursor.accept(","):
             break
     cursor.expect(")")
     return options
+
+
+def _with_option(cursor: Cursor, options: ViewOptions, name: str, where: Slice) -> ViewOptions:
+    match name:
+        case "priority":
+            return dataclasses.replace(options, priority=_parse_priority(cursor))
+        case "time_column":
+            return dataclasses.replace(options, time_column=cursor.next("a column").text)
+        case "refresh":
+            chosen = _one_of(cursor, "a way to refresh", ("continuous", "deferred"))
+            return dataclasses.replace(options, deferred=chosen == "deferred")
+        case "lag_from":
+            return dataclasses.replace(options, from_now=_one_of(cursor, "a lag's start", ("source", "now")) == "now")
+        case "materialized_only":
+            chosen = _one_of(cursor, "true or false", ("true", "false"))
+            return dataclasses.replace(options, materialized_only=chosen == "true")
+        case "lag":
+            return dataclasses.replace(options, lag=_parse_signed(cursor))
+        case "start_offset":
+            return dataclasses.replace(options, start_offset=_parse_signed(cursor))
+        case "end_offset":
+            return dataclasses.replace(options, end_offset=_parse_signed(cursor))
+        case "schedule":
+            number, duration = parse_width(cursor)
+            every = duration_at(duration, where.place) if duration is not None else 0
+            if number is not None or every <= 0:
+                raise InvalidDefinitionError(
+                    "a schedule is an interval of more than nothing",
+                    place=where.place,
+                    hint="INTERVAL 1 HOUR; a view without a schedule is refreshed when somebody says REFRESH.",
+                )
+            return dataclasses.replace(options, schedule=every)
+        case "max_future":
+            _, duration = parse_width(cursor)
+            return dataclasses.replace(options, max_future=duration_at(duration or "", where.place))
+        case "batch":
+            number, _ = parse_width(cursor)
+            if not number:
+                raise InvalidDefinitionError("a batch is a number of buckets, one or more", place=where.place)
+            return dataclasses.replace(options, batch=number)
+        case _:
+            return dataclasses.replace(options, policy=_parse_policy(cursor))
+
+
+def _parse_signed(cursor: Cursor) -> Width:
+    negative = cursor.accept("-")
+    number, duration = parse_width(cursor)
+    if not negative:
+        return number, duration
+    return None if number is None else -number, None if duration is None else f"-{duration}"
+
+
+def _one_of(cursor: Cursor, what: str, words: tuple[str, ...]) -> str:
+    value = cursor.next(what)
+    if value.text.lower() not in words:
+        raise InvalidDefinitionError(
+            f'"{value.text}" is not {what}',
+            place=Slice(cursor.source, value.start, value.end).place,
+            hint=f"There are {' and '.join(words)}.",
+        )
+    return value.text.lower()
 
 
 def _parse_priority(cursor: Cursor) -> int:

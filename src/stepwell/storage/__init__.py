@@ -21,6 +21,7 @@ from stepwell.storage.parquet import (
     write_batch,
 )
 from stepwell.storage.scans import Narrowing, net_changes, scan_changes, scan_content, scan_delta, scan_files
+from stepwell.storage.time_ranges import content_within, is_within, reach_of, touched_times
 from stepwell.storage.warehouse import Warehouse, no_pattern, write_failed
 
 __all__ = [
@@ -30,9 +31,11 @@ __all__ = [
     "Warehouse",
     "column_range",
     "concatenate",
+    "content_within",
     "csv_fields",
     "find_files",
     "inspect",
+    "is_within",
     "json_fields",
     "leaves",
     "log_state",
@@ -40,6 +43,7 @@ __all__ = [
     "net_changes",
     "no_pattern",
     "parquet_schema",
+    "reach_of",
     "read_batch",
     "read_delta",
     "scan_changes",
@@ -48,6 +52,7 @@ __all__ = [
     "scan_files",
     "small_frame",
     "time_reach",
+    "touched_times",
     "write_batch",
     "write_failed",
 ]

@@ -26,6 +26,7 @@ _DAY = 86_400_000_000
 def write_batch(warehouse: Warehouse, relation: Relation, store: Store, path: str, batch: pa.Table) -> NewFile:
     """Write one finished batch as one file, and make it safe."""
     failpoint("write.before")
+    batch = _in_utc(batch)
     where = warehouse.path(relation.id, store, path)
     warehouse.make_folder(where.rsplit("/", 1)[0])
     try:
@@ -49,6 +50,25 @@ def write_batch(warehouse: Warehouse, relation: Relation, store: Store, path: st
     written = inspect(warehouse, relation, store, path, retracted)
     failpoint("write.after")
     return written
+
+
+def _in_utc(batch: pa.Table) -> pa.Table:
+    """Instants have the zone of the session that computed them; in files all are written in one."""
+    schema = pa.schema([field.with_type(_utc(field.type)) for field in batch.schema])
+    return batch if schema.equals(batch.schema) else batch.cast(schema)
+
+
+def _utc(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(type_) and type_.tz is not None:
+        return pa.timestamp(type_.unit, tz="UTC")
+    if pa.types.is_struct(type_):
+        return pa.struct([field.with_type(_utc(field.type)) for field in type_])
+    if pa.types.is_list(type_):
+        return pa.list_(type_.value_field.with_type(_utc(type_.value_type)))
+    if pa.types.is_map(type_):
+        key, item = type_.key_field, type_.item_field
+        return pa.map_(key.with_type(_utc(key.type)), item.with_type(_utc(item.type)))
+    return type_
 
 
 def leaves(schema: pa.Schema) -> Iterator[tuple[str, bool]]:
@@ -234,6 +254,8 @@ class TimeReach:
     low: int | None
     high: int | None
     nulls: int
+    is_known: bool = True
+    """Whether the files say it; else any moment may be there."""
 
 
 def time_reach(warehouse: Warehouse, relation: Relation, files: Iterable[DataFile], column: str) -> TimeReach:
@@ -243,7 +265,8 @@ def time_reach(warehouse: Warehouse, relation: Relation, files: Iterable[DataFil
     lows = [each.low for each in reaches if each.low is not None]
     highs = [each.high for each in reaches if each.high is not None]
     nulls = sum(each.nulls for each in reaches)
-    return TimeReach(min(lows) * scale if lows else None, max(highs) * scale if highs else None, nulls)
+    is_known = all(each.is_known for each in reaches)
+    return TimeReach(min(lows) * scale if lows else None, max(highs) * scale if highs else None, nulls, is_known)
 
 
 @lru_cache(maxsize=4096)
@@ -251,9 +274,14 @@ def _time_reach(warehouse: Warehouse, file: DataFile, column: str) -> TimeReach:
     """How far a column of a file reaches, in its own unit. Files never change, so once read is read for good."""
     with warehouse.open_input(warehouse.path(file.relation, file.store, file.path)) as source:
         footer = pq.read_metadata(source)
-    index = next(each for each in range(footer.num_columns) if footer.schema.column(each).path == column)
+    index = next((each for each in range(footer.num_columns) if footer.schema.column(each).path == column), None)
+    if index is None:  # a column that is younger than the file
+        return TimeReach(None, None, footer.num_rows)
     found = [footer.row_group(group).column(index).statistics for group in range(footer.num_row_groups)]
     known = [each for each in found if each is not None]
+    told = [each.has_min_max or each.null_count == footer.row_group(at).num_rows for at, each in enumerate(known)]
+    if len(known) < len(found) or not all(told):
+        return TimeReach(None, None, 0, is_known=False)
     lows = [each.min_raw for each in known if each.has_min_max]
     highs = [each.max_raw for each in known if each.has_min_max]
     nulls = sum(each.null_count or 0 for each in known)

@@ -15,6 +15,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from stepwell.model.epochs import Epoch
 from stepwell.model.files import DIFF, EPOCH, ROW_EPOCH, ROW_ID, ROW_VERSION, DataFile, Store
+from stepwell.model.limits import Limits
 from stepwell.model.relations import Relation
 from stepwell.model.types import DOUBLE, FLOAT, quote
 from stepwell.plan import Content
@@ -38,18 +39,6 @@ _RESOLVED = f"coalesce({ROW_VERSION}, {ROW_ID})"
 _ID, _GONE = "_sw_gone_id", "_sw_gone"
 _SAME = f"{ROW_ID} = {_ID} AND {ROW_VERSION} = {_GONE}"
 
-_LITERALS = 100
-"""Up to this many retracted versions are written into the query: a set of numbers saves a job and a join."""
-
-_IN_MEMORY = 500_000
-"""Up to this many are known to the driver, and offered as a small table."""
-
-_COUNTED = 50_000
-"""Up to this many changes of a view are summed up by the driver."""
-
-_BROADCAST_ROWS = 2_000_000
-
-
 Narrowing = Callable[[DataFrame], DataFrame]
 """Some rows of a relation, chosen by what they are."""
 
@@ -63,6 +52,7 @@ def scan_content(
     warehouse: Warehouse,
     relation: Relation,
     content: Content,
+    limits: Limits,
     columns: Sequence[str] | None = None,
     narrow: Narrowing = _all,
 ) -> DataFrame:
@@ -81,7 +71,7 @@ def scan_content(
     if not content.changes:
         return narrow(inserted)
     if relation.versions_return:
-        return _net_content(session, warehouse, relation, content, inserted, narrow)
+        return _net_content(session, warehouse, relation, content, inserted, narrow, limits)
     changes = _read(session, warehouse, relation, content.changes, content.upto)
     if any(file.statistics.inserted for file in content.changes):
         new = changes.where(f"{DIFF} > 0").selectExpr(*versioned)
@@ -93,15 +83,15 @@ def scan_content(
     if narrow is not _all:  # a retraction says what it retracts, so those that can matter are as few as the rows
         retracted = narrow(changes.where(f"{DIFF} < 0").selectExpr(*versioned)).selectExpr(f"{ROW_VERSION} AS {_GONE}")
         retracted = F.broadcast(retracted)
-    elif count <= _IN_MEMORY and content.upto is None:
+    elif count <= limits.held_versions and content.upto is None:
         chunks = [chunk for file in content.changes for chunk in retracted_versions(warehouse, file).chunks]
         versions = pa.chunked_array(chunks, pa.int64())
-        if count <= _LITERALS:
+        if count <= limits.literal_versions:
             return inserted.where(f"{ROW_VERSION} NOT IN ({', '.join(map(str, versions.to_pylist()))})")
-        retracted = small_frame(session, pa.table({_GONE: versions}))
+        retracted = small_frame(session, pa.table({_GONE: versions}), limits)
     else:
         retracted = changes.where(f"{DIFF} < 0").selectExpr(f"{_RESOLVED} AS {_GONE}")
-        retracted = F.broadcast(retracted) if count <= _BROADCAST_ROWS else retracted
+        retracted = F.broadcast(retracted) if count <= limits.broadcast_rows else retracted
     return inserted.join(retracted, F.expr(f"{ROW_VERSION} = {_GONE}"), "left_anti")
 
 
@@ -112,6 +102,7 @@ def _net_content(
     content: Content,
     rows: DataFrame,
     narrow: Narrowing,
+    limits: Limits,
 ) -> DataFrame:
     """The rows of a relation whose versions come again: what the changes come to, version by version.
 
@@ -121,7 +112,7 @@ def _net_content(
     names = _quoted([column.name for column in relation.columns] + [ROW_ID, ROW_VERSION])
     changes = _read(session, warehouse, relation, content.changes, content.upto)
     pending = sum(file.statistics.rows for file in content.changes)
-    if pending <= _COUNTED and content.upto is None:
+    if pending <= limits.counted_changes and content.upto is None:
         came: Counter[tuple[int, int]] = Counter()
         net: Counter[tuple[int, int]] = Counter()
         for file in content.changes:
@@ -132,9 +123,9 @@ def _net_content(
         rows, new = narrow(rows), narrow(changes.where(f"{DIFF} > 0").select(*names))
         twice = [version for version, count in came.items() if count > 1 and net[version] > 0]
         left_out = [version for version, count in came.items() if count and (net[version] <= 0 or count > 1)]
-        parts = [_without(rows, gone), _without(new, left_out)]
+        parts = [_without(rows, gone, limits), _without(new, left_out, limits)]
         if twice:
-            parts.append(_among(new, twice).dropDuplicates([ROW_ID, ROW_VERSION]))
+            parts.append(_among(new, twice, limits).dropDuplicates([ROW_ID, ROW_VERSION]))
         wanted = [bool(content.rows), len(came) > len(left_out), bool(twice)]
         chosen = [part for part, is_wanted in zip(parts, wanted, strict=False) if is_wanted] or [rows]
         return reduce(DataFrame.union, chosen)
@@ -144,7 +135,7 @@ def _net_content(
     )
     once = summed.where("_sw_rank = 1")
     retracted = once.where("_sw_net < 0").select(ROW_ID, ROW_VERSION)
-    if pending <= _BROADCAST_ROWS:
+    if pending <= limits.broadcast_rows:
         retracted = F.broadcast(retracted)
     new = once.where("_sw_net > 0").select(*names)
     return narrow(rows.join(retracted, [ROW_ID, ROW_VERSION], "left_anti").select(*names).union(new))
@@ -154,20 +145,20 @@ Version = tuple[int, int]
 """The identity of a row, and its version."""
 
 
-def _without(rows: DataFrame, versions: Sequence[Version]) -> DataFrame:
+def _without(rows: DataFrame, versions: Sequence[Version], limits: Limits) -> DataFrame:
     """The rows that are none of these."""
     if not versions:
         return rows
-    if len(versions) <= _LITERALS:
+    if len(versions) <= limits.literal_versions:
         return rows.where(f"NOT ({_is_one(versions)})")
-    return rows.join(_offered(rows.sparkSession, versions), F.expr(_SAME), "left_anti")
+    return rows.join(_offered(rows.sparkSession, versions, limits), F.expr(_SAME), "left_anti")
 
 
-def _among(rows: DataFrame, versions: Sequence[Version]) -> DataFrame:
+def _among(rows: DataFrame, versions: Sequence[Version], limits: Limits) -> DataFrame:
     """The rows that are one of these."""
-    if len(versions) <= _LITERALS:
+    if len(versions) <= limits.literal_versions:
         return rows.where(_is_one(versions))
-    return rows.join(_offered(rows.sparkSession, versions), F.expr(_SAME), "left_semi")
+    return rows.join(_offered(rows.sparkSession, versions, limits), F.expr(_SAME), "left_semi")
 
 
 def _is_one(versions: Sequence[Version]) -> str:
@@ -176,9 +167,9 @@ def _is_one(versions: Sequence[Version]) -> str:
     return f"{ROW_VERSION} IN ({', '.join(sorted(numbers))}) AND {ROW_ID} IN ({', '.join(sorted(ids))})"
 
 
-def _offered(session: SparkSession, versions: Sequence[Version]) -> DataFrame:
+def _offered(session: SparkSession, versions: Sequence[Version], limits: Limits) -> DataFrame:
     ids, numbers = (pa.array([pair[part] for pair in versions], pa.int64()) for part in (0, 1))
-    return small_frame(session, pa.table({_ID: ids, _GONE: numbers}))
+    return small_frame(session, pa.table({_ID: ids, _GONE: numbers}), limits)
 
 
 def scan_delta(session: SparkSession, warehouse: Warehouse, relation: Relation, files: Sequence[DataFile]) -> DataFrame:

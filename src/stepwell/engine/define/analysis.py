@@ -19,17 +19,18 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from stepwell.algebra.expressions import Call, Expression, walk
+from stepwell.algebra.expressions import Call, walk
 from stepwell.algebra.lowering import lowered
 from stepwell.algebra.nodes import Moment, expressions_of, nodes_of, scans_of
-from stepwell.algebra.printing import UnprintableError, print_expression, print_outputs, scan_name
+from stepwell.algebra.printing import UnprintableError, print_outputs, scan_name
 from stepwell.algebra.pruning import pruned
 from stepwell.algebra.pushing import pushed
 from stepwell.algebra.reading import QueryTree, UnknownPartError, read_query
-from stepwell.catalog import relations
-from stepwell.engine.definitions import Definitions, load
+from stepwell.engine.define.deferral import deferral_of
+from stepwell.engine.definitions import Definitions
 from stepwell.engine.failures import translated
 from stepwell.engine.jvm import PlanReader
+from stepwell.engine.meanings import TIME_ZONE, recorded
 from stepwell.engine.read.queries import plain_name
 from stepwell.engine.read.system import SYSTEM_NAMESPACE
 from stepwell.engine.runtime import Runtime
@@ -40,24 +41,26 @@ from stepwell.model.errors import (
     InvalidDefinitionError,
     Place,
     ReservedNameError,
-    StepwellError,
+    UndefinedTableError,
     UnstorableTypeError,
     UnsupportedError,
     nearest,
 )
 from stepwell.model.files import DIFF, EPOCH, HIDDEN_PREFIX, ROW_ID
+from stepwell.model.limits import Limits
 from stepwell.model.relations import Column, Definition, Relation, RelationKind, can_be_time, is_integer_time
 from stepwell.model.types import VOID, parse_type, quote
-from stepwell.model.views import Emission, EmitMode, Input, RelationId, placeholder
-from stepwell.plan.blocks import Block, GroupBlock, RowBlock, ViewPlan, WholeBlock, WindowBlock, rows_of
+from stepwell.model.views import Deferral, Emission, EmitMode, Input, RelationId, Settings, placeholder
 from stepwell.plan.decomposition import decomposed
-from stepwell.plan.groups import folding_of
-from stepwell.plan.lateness import ENTRY, Judged, judged_in, with_sources
+from stepwell.plan.lateness import Judged, judged_in, with_sources
 from stepwell.plan.lineage import lineage_of
-from stepwell.plan.render import keys_of, rows_sql, windows_sql
+from stepwell.plan.render import block_sql
 from stepwell.plan.times import Times, Timing, timing_of
+from stepwell.rules.blocks import Block, GroupBlock, RowBlock, ViewPlan, WholeBlock, WindowBlock, rows_of
+from stepwell.rules.groups import has_states
+from stepwell.rules.lateness import ENTRY
 from stepwell.sql import Composition, Reference, find_references, forbidden_function, refuse_outside, window_calls
-from stepwell.sql.statements import CreateView, Slice
+from stepwell.sql.statements import CreateView, Name, Slice
 from stepwell.storage.types import from_spark, spark_schema
 
 
@@ -80,13 +83,31 @@ class Analyzed:
     ledger: tuple[Column, ...]
     lineage: dict[str, list[tuple[int, str]]]
     """What each column is made of, in the stored relations that are read."""
+    settings: Settings = ()
+    """What was not as usual in the session that said what the text means."""
+    deferral: Deferral | None = None
 
 
-def analyze(runtime: Runtime, statement: CreateView) -> Analyzed:
-    """Let Spark read the text, and take it apart as far as that can be done without changing what it means."""
+@dataclass(frozen=True, slots=True)
+class AsCreated:
+    """What a text was read with when its view was created: the settings, and the columns of each relation."""
+
+    settings: Settings
+    columns: Mapping[RelationId, AbstractSet[str]]
+
+
+def analyze(runtime: Runtime, known: Definitions, statement: CreateView, before: AsCreated | None = None) -> Analyzed:
+    """Let Spark read the text, and take it apart as far as that can be done without changing what it means.
+
+    It names relations as `known`: those that are there, or will be when the statement is carried out. A text that was
+    read `before` means what it did then.
+    """
     refuse_outside(statement.query)
-    bound, parents, inputs = _bind(runtime, statement)
-    with runtime.analyzing, _schemas(runtime.spark.session, inputs) as session:
+    bound, parents, inputs = _bind(known, statement)
+    base = runtime.spark.session if before is None else runtime.spark.under(before.settings)
+    if before is not None:
+        inputs = tuple(_narrowed(each, before.columns.get(each.id)) for each in inputs)
+    with runtime.analyzing, _schemas(base, inputs) as session:
         with translated(bound):
             frame = session.sql(bound.text)
             schema = frame.schema
@@ -94,12 +115,15 @@ def analyze(runtime: Runtime, statement: CreateView) -> Analyzed:
         _refuse_unnamed(statement, schema, {column.name for each in inputs for column in each.columns})
         names = tuple(column.name for column in columns)
         times = {int(relation.id): time for relation in inputs if (time := relation.time_column)}
-        reader = runtime.spark.plans
+        reader, settings = runtime.spark.plans, recorded(session)
         _refuse_changing(reader, frame, statement)
-        plan, lineage = _plan(reader, session, frame, bound.text, names, inputs, times)
+        plan, lineage = _plan(reader, session, frame, bound.text, names, inputs, times, runtime.limits)
+        if times and TIME_ZONE in dict(settings):
+            _require_no_zone(plan, dict(settings)[TIME_ZONE])
     hidden = tuple(block_columns(block) for block in plan.hidden)
     timings = _timings(statement, plan, times, columns)
-    emission = _emission(runtime, statement, columns, inputs, timings[-1])
+    deferral = deferral_of(statement, plan, inputs, settings)
+    emission = _emission(known, statement, columns, inputs, timings[-1])
     judged = judged_in(plan, times) if emission.tolerance is not None else None
     ledger = _late_columns(plan, judged, inputs, hidden) if judged is not None else ()
     return Analyzed(
@@ -114,7 +138,15 @@ def analyze(runtime: Runtime, statement: CreateView) -> Analyzed:
         judged,
         ledger,
         lineage,
+        settings,
+        deferral,
     )
+
+
+def _narrowed(relation: Relation, names: AbstractSet[str] | None) -> Relation:
+    if names is None:
+        return relation
+    return dataclasses.replace(relation, columns=tuple(each for each in relation.columns if each.name in names))
 
 
 def plan_text(runtime: Runtime, text: str, columns: Mapping[int, Mapping[str, str]], times: Times) -> ViewPlan:
@@ -131,7 +163,8 @@ def plan_text(runtime: Runtime, text: str, columns: Mapping[int, Mapping[str, st
     ]
     with runtime.analyzing, _schemas(runtime.spark.session, inputs) as session, translated():
         frame = session.sql(text)
-        return _plan(runtime.spark.plans, session, frame, text, tuple(frame.columns), inputs, times)[0]
+        names = tuple(frame.columns)
+        return _plan(runtime.spark.plans, session, frame, text, names, inputs, times, runtime.limits)[0]
 
 
 def read_text(
@@ -166,6 +199,7 @@ def _plan(
     names: tuple[str, ...],
     inputs: Sequence[Relation],
     times: Times,
+    limits: Limits,
 ) -> tuple[ViewPlan, dict[str, list[tuple[int, str]]]]:
     """The blocks of a query, and what its columns are made of."""
     numbers = {placeholder(relation.id): int(relation.id) for relation in inputs}
@@ -186,10 +220,10 @@ def _plan(
         query = dataclasses.replace(query, tree=pruned(query.tree, {each.id for each in query.outputs}, kept))
         made = lineage_of(query.tree)
         lineage = {name: list(made.get(each.id, ())) for name, each in zip(names, query.outputs, strict=True)}
-        plan = decomposed(query, names, times)
+        plan = decomposed(query, names, times, limits)
         for block in (*plan.hidden, plan.root):
             if isinstance(block, GroupBlock):
-                folding_of(block)  # fails here, if it does, rather than in an epoch
+                has_states(block)  # fails here, if it does, rather than in an epoch
             _require_storable(rows_of(block) if isinstance(block, GroupBlock | WindowBlock) else None)
         for block in plan.hidden:
             block_columns(block)
@@ -212,6 +246,31 @@ def _refuse_windows_of_text(query: QueryTree) -> None:
                             "a window is over time, and what this one is over is STRING",
                             hint="CAST it to TIMESTAMP in a subquery, if every text is an instant.",
                         )
+
+
+_ZONED = frozenset({"TruncTimestamp", "TimestampAddInterval", "TimeAdd", "AddMonths"})
+_TIMES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ"})
+
+
+def _require_no_zone(plan: ViewPlan, zone: str) -> None:
+    """Refuse event time that goes by the zone of a session: watermarks pass through days and months of UTC only."""
+    for block in (*plan.hidden, plan.root):
+        if isinstance(block, WholeBlock):
+            continue
+        for node in nodes_of(rows_of(block).tree):
+            for each in (inner for expression in expressions_of(node) for inner in walk(expression)):
+                if isinstance(each, Call) and (each.function in _ZONED or _is_between_times(each)):
+                    raise UnsupportedError(
+                        f"a table with a time column is read, and its times in the zone of the session, {zone}",
+                        detail="Watermarks pass through days, months and days that are added as those of UTC only.",
+                        hint=f"Name the zone, as time_bucket(INTERVAL '1 day', ts, '{zone}') does, and set"
+                        f" {TIME_ZONE} to UTC.",
+                    )
+
+
+def _is_between_times(call: Call) -> bool:
+    inner = call.arguments[0].type if call.arguments else ""
+    return call.function == "Cast" and call.type in _TIMES and inner in _TIMES and inner != call.type
 
 
 def _require_storable(rows: RowBlock | None) -> None:
@@ -269,7 +328,9 @@ def _changing(what: str, place: Place) -> UnsupportedError:
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
-def _bind(runtime: Runtime, statement: CreateView) -> tuple[Composition, tuple[RelationId, ...], tuple[Relation, ...]]:
+def _bind(
+    known: Definitions, statement: CreateView
+) -> tuple[Composition, tuple[RelationId, ...], tuple[Relation, ...]]:
     """The text with placeholders, the relations it names, and the stored ones behind them."""
     function = forbidden_function(statement.query)
     if function is not None:
@@ -278,25 +339,20 @@ def _bind(runtime: Runtime, statement: CreateView) -> tuple[Composition, tuple[R
     parents: dict[RelationId, None] = {}
     inputs: dict[RelationId, Relation] = {}
     replacements: dict[Slice, str] = window_calls(statement.query)
-    with runtime.catalog.read() as tx:
-        for reference in find_references(statement.query):
-            _refuse_reference(statement, reference)
-            try:
-                relation = relations.get(tx, plain_name(reference.name))
-            except StepwellError as error:
-                raise error.at(reference.name.slice.place) from None
-            parents[relation.id] = None
-            alias = "" if reference.aliased else f" AS {quote(reference.name.last)}"
-            if relation.kind == RelationKind.VIEW:
-                replacements[reference.slice] = f"({relation.view.bound}){alias}"
-                for each in relation.view.inputs:
-                    found = relations.by_id(tx, each.relation)
-                    assert found is not None, "what a view reads cannot be dropped"
-                    kept = tuple(column for column in found.columns if column.name in each.columns)
-                    inputs.setdefault(found.id, dataclasses.replace(found, columns=kept))
-            else:
-                replacements[reference.slice] = placeholder(relation.id) + alias
-                inputs[relation.id] = relation
+    for reference in find_references(statement.query):
+        _refuse_reference(statement, reference)
+        relation = _relation_called(known, reference.name)
+        parents[relation.id] = None
+        alias = "" if reference.aliased else f" AS {quote(reference.name.last)}"
+        if relation.kind == RelationKind.VIEW:
+            replacements[reference.slice] = f"({relation.view.bound}){alias}"
+            for each in relation.view.inputs:
+                found = known.by_id[each.relation]
+                kept = tuple(column for column in found.columns if column.name in each.columns)
+                inputs.setdefault(found.id, dataclasses.replace(found, columns=kept))
+        else:
+            replacements[reference.slice] = placeholder(relation.id) + alias
+            inputs[relation.id] = relation
     if statement.columns is None:
         bound = Composition().add_slice(statement.query, replacements)
     else:
@@ -305,6 +361,19 @@ def _bind(runtime: Runtime, statement: CreateView) -> tuple[Composition, tuple[R
         plain = Composition().add_slice(statement.query, replacements)
         bound = plain if statement.materialized else bound
     return bound, tuple(parents), tuple(inputs.values())
+
+
+def _relation_called(known: Definitions, name: Name) -> Relation:
+    called = plain_name(name)
+    found = known.called(called)
+    if found is None:
+        names = [each.name for each in known.by_id.values() if not each.is_hidden]
+        raise UndefinedTableError(
+            f'relation "{called}" does not exist',
+            place=name.slice.place,
+            hint=nearest(called, names) or "SHOW TABLES lists those that do.",
+        )
+    return found
 
 
 def _refuse_reference(statement: CreateView, reference: Reference) -> None:
@@ -431,7 +500,7 @@ def _timings(
 
 
 def _emission(
-    runtime: Runtime,
+    known: Definitions,
     statement: CreateView,
     columns: tuple[Column, ...],
     inputs: Sequence[Relation],
@@ -444,8 +513,7 @@ def _emission(
         where = emit.emit_slice if mode == EmitMode.WATERMARK else emit.lateness_slice
         what = f"EMIT {mode.value}" if mode == EmitMode.WATERMARK else "ALLOW LATENESS"
         assert where is not None
-        timed = load(runtime).timed
-        if not any(each.id in timed for each in inputs):
+        if not any(each.id in known.timed for each in inputs):
             names = " and ".join(f'"{each.name}"' for each in inputs)
             raise InvalidDefinitionError(
                 f"{what} needs a watermark, and {names or 'nothing'} has none",
@@ -478,24 +546,6 @@ def _emission(
 # -- blocks -----------------------------------------------------------------------------------------------------------
 
 
-def _block_text(block: Block) -> str:
-    """The rows of a block as its query gives them, over stand-ins."""
-    match block:
-        case WholeBlock(text):
-            return text
-        case RowBlock():
-            return rows_sql(block, Moment.AFTER)
-        case WindowBlock():
-            return windows_sql(block, rows_sql(block.rows, Moment.AFTER), moved=None)
-        case GroupBlock():
-            rows, keys = rows_sql(block.rows, Moment.AFTER), keys_of(block)
-            calls = [f"{print_expression(each.call)} AS _sw_r{index}" for index, each in enumerate(block.results)]
-            grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
-            items: Sequence[tuple[Expression, str]] = list(zip(block.items, block.names, strict=True))
-            shown = ", ".join(f"{print_expression(item)} AS {quote(name)}" for item, name in items)
-            return f"SELECT {shown} FROM (SELECT {', '.join([*keys, *calls]) or '1'} FROM ({rows}){grouped})"
-
-
 def output_types(
     runtime: Runtime, known: Definitions, view: Relation, changed: Mapping[RelationId, tuple[Column, ...]]
 ) -> list[Column]:
@@ -507,7 +557,7 @@ def output_types(
         names = {name.lower() for name in each.columns}
         inputs.append(dataclasses.replace(relation, columns=tuple(c for c in columns if c.name.lower() in names)))
     block = known.blocks[view.id]
-    with runtime.analyzing, _schemas(runtime.spark.session, inputs) as session:
-        schema = session.sql(_block_text(block)).schema
+    with runtime.analyzing, _schemas(runtime.spark.under(view.view.settings), inputs) as session:
+        schema = session.sql(block_sql(block)).schema
     fields = schema.fields[: len(block.names)]
     return [Column(name, from_spark(each.dataType)) for name, each in zip(block.names, fields, strict=True)]

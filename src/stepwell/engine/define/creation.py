@@ -10,8 +10,9 @@ from pyspark.errors import PySparkException
 
 from stepwell.algebra.expressions import Attribute
 from stepwell.algebra.nodes import Scan
-from stepwell.catalog import Transaction, control, relations, views, watermarks, writes
+from stepwell.catalog import Transaction, control, deferrals, jobs, lives, relations, watermarks, writes
 from stepwell.engine.define.analysis import Analyzed, analyze, output_types
+from stepwell.engine.define.deferral import ONLY_DEFERRED, with_options
 from stepwell.engine.definitions import Definitions, load, load_in
 from stepwell.engine.failures import translate
 from stepwell.engine.read.queries import plain_name, try_out
@@ -20,7 +21,6 @@ from stepwell.model.epochs import Epoch
 from stepwell.model.errors import (
     ConflictError,
     DependentsError,
-    DuplicateNameError,
     InvalidDefinitionError,
     StepwellError,
     UndefinedTableError,
@@ -28,75 +28,78 @@ from stepwell.model.errors import (
     nearest,
     warn,
 )
-from stepwell.model.relations import Column, Definition, Relation, RelationKind
-from stepwell.model.views import (
-    RESUMED,
-    UNBUILT,
-    Input,
-    Judge,
-    RefreshPolicy,
-    RelationId,
-    ViewDefinition,
-    ViewRecord,
+from stepwell.model.functions import Versions
+from stepwell.model.lifecycle import (
+    Building,
+    Life,
+    Serving,
     ViewState,
-    stale,
+    paused,
+    replaced,
+    resumed,
+    runs,
+    state_of,
+    waits_for_parent,
+    why_stopped,
 )
+from stepwell.model.relations import Column, Definition, Relation, RelationKind
+from stepwell.model.views import Deferral, Input, Judge, RefreshPolicy, RelationId, ViewDefinition, ViewOptions
 from stepwell.model.watermarks import Transfer
-from stepwell.plan.blocks import Block, GroupBlock, RowBlock, ViewPlan, encode, inputs_of, obstacle, renumbered
-from stepwell.plan.groups import folding_of
-from stepwell.plan.render import keys_of
+from stepwell.rules.blocks import Block, GroupBlock, RowBlock, ViewPlan, inputs_of, obstacle, renumbered, stored
+from stepwell.rules.groups import has_states, state_columns
+from stepwell.rules.programs import key_names
 from stepwell.sql import called_functions
 from stepwell.sql.statements import AlterView, CreateView, DropRelations, Name, ViewAction
 
-_TRIES = 10
 
-BY_USER = "paused by a user"
+def analyze_view(runtime: Runtime, known: Definitions, statement: CreateView) -> Analyzed:
+    """What a CREATE comes to, once it is sure that such a view can be built and kept as is asked for."""
+    analyzed = analyze(runtime, known, statement)
+    _require_running(runtime, known, analyzed)
+    require_policy(statement, analyzed.plan)
+    return analyzed
 
 
-def create_view(runtime: Runtime, statement: CreateView) -> Epoch | None:
-    """Register a view; the epoch that builds it, or None where there is nothing to wait for."""
+def replace_view(runtime: Runtime, statement: CreateView) -> Epoch:
+    """Give a view that is there another query; the epoch that computes it."""
     name = plain_name(statement.name)
-    for _ in range(_TRIES):
+    for _ in range(runtime.limits.conflict_tries):
         known = load(runtime)
-        existing = next((each for each in known.by_id.values() if each.name.lower() == name.lower()), None)
-        if existing is not None and statement.if_not_exists:
-            return None
-        if existing is not None and not statement.or_replace:
-            raise DuplicateNameError(
-                f'{existing.kind} "{existing.name}" exists already', place=statement.name.slice.place
+        existing = known.called(name)
+        if existing is None:
+            break  # dropped meanwhile
+        analyzed = analyze_view(runtime, known, statement)
+        if analyzed.deferral is not None or existing.deferral is not None:
+            raise UnsupportedError(
+                f'deferred view "{existing.name}" cannot be replaced',
+                place=statement.name.slice.place,
+                hint="DROP it, and CREATE the other one.",
             )
-        analyzed = analyze(runtime, statement)
-        _require_running(runtime, known, analyzed)
-        require_policy(statement, analyzed.plan)
-        if existing is not None:
-            _check_replacement(runtime, known, existing, statement, analyzed)
-            if statement.materialized:
-                try_out(runtime, statement.query)
+        _check_replacement(runtime, known, existing, statement, analyzed)
+        if statement.materialized:
+            try_out(runtime, statement.query)
         with runtime.catalog.write() as tx:
             if control.lock(tx).generation != known.generation:
                 continue  # something was defined or dropped meanwhile: look again
-            if existing is None:
-                _register(tx, runtime, name, statement, analyzed)
-            else:
-                _replace(tx, runtime, known, existing, statement, analyzed)
+            replace_in(tx, runtime, known, existing, statement, analyzed)
             epoch = control.look(tx).open_epoch
             writes.request_barrier(tx, epoch, runtime.clock.now())
-        for said in _doubts(known, name, analyzed):
+        for said in doubts(known, name, analyzed):
             warn(said)
         return epoch
-    raise ConflictError(f'definitions keep changing; "{name}" was not created', hint="Try again.")
+    raise ConflictError(f'definitions keep changing; "{name}" was not replaced', hint="Try again.")
 
 
 def _require_running(runtime: Runtime, known: Definitions, analyzed: Analyzed) -> None:
     """Refuse to build on a view that does not follow its own parents."""
     with runtime.catalog.read() as tx:
-        records = views.get_all(tx)
+        all_lives = lives.get_all(tx)
     for each in analyzed.inputs:
-        record = records.get(each.relation)
-        if record is not None and record.state != ViewState.RUNNING:
+        life = all_lives.get(each.relation)
+        if life is not None and not runs(life):
             raise StepwellError(
                 f'materialized view "{known.name(each.relation)}" does not run, so nothing can be built on it',
-                detail=record.reason,
+                detail=why_stopped(life, known.name),
                 hint=f"ALTER MATERIALIZED VIEW {known.name(each.relation)} RESUME.",
                 sqlstate="55000",
             )
@@ -106,22 +109,38 @@ def require_resumed(runtime: Runtime, name: Name) -> None:
     """After the barrier that follows RESUME: say so if the view has failed again."""
     with runtime.catalog.read() as tx:
         relation = view_called(tx, name)
-        record = views.get_all(tx)[relation.id]
-    if record.state != ViewState.RUNNING:
-        raise StepwellError(
-            f'{relation.kind} "{relation.name}" has failed again', detail=record.reason, sqlstate="22000"
-        )
+        life = lives.get_all(tx)[relation.id]
+        why = why_stopped(life, load_in(runtime, tx).name)
+    if not runs(life):
+        raise StepwellError(f'{relation.kind} "{relation.name}" has failed again', detail=why, sqlstate="22000")
 
 
-def require_built(runtime: Runtime, name: str) -> None:
-    """After its first barrier: take a view that could not be built away again, and say why."""
+def require_built(runtime: Runtime, names: Sequence[str]) -> None:
+    """After their first barrier: take views that could not be built away again, with what reads them, and say why."""
     with runtime.catalog.write() as tx:
-        relation = relations.find(tx, name)
-        record = views.get_all(tx).get(relation.id) if relation else None
-        if relation is None or record is None or record.state != ViewState.ERROR or record.reflects != UNBUILT:
-            return
-        _drop_one(tx, load_in(runtime, tx), relation, runtime.clock.now())
-    raise StepwellError(f'{relation.kind} "{relation.name}" could not be built', detail=record.reason, sqlstate="22000")
+        control.lock(tx)
+        known, all_lives = load_in(runtime, tx), lives.get_all(tx)
+        found = [each for name in names if (each := known.called(name)) is not None and each.is_maintained]
+        failed = [(each, why) for each in found if (why := _never_built(all_lives[each.id])) is not None]
+        ids = [each.id for each, _ in failed]
+        readers = [known.by_id[id_] for id_ in known.graph.downstream(ids) if id_ not in ids]
+        for id_ in reversed(known.graph.in_order({*ids, *(each.id for each in readers)})):
+            _drop_one(tx, known, known.by_id[id_], runtime.clock.now())
+    if not failed:
+        return
+    (first, why), *others = failed
+    said = [why, *(f'Nor could {each.kind} "{each.name}": {reason}' for each, reason in others)]
+    if readers:
+        missing = _listed([f'"{each.name}"' for each in readers])
+        said.append(f"So there is no {missing} either.")
+    raise StepwellError(
+        f'{first.kind} "{first.name}" could not be built', detail=" ".join(filter(None, said)) or None, sqlstate="22000"
+    )
+
+
+def _never_built(life: Life) -> str | None:
+    """Why a view could not be built, if that is so."""
+    return life.failed if isinstance(life, Building) else None
 
 
 def drop_relations(runtime: Runtime, tx: Transaction, statement: DropRelations) -> None:
@@ -172,37 +191,83 @@ def alter_view(runtime: Runtime, tx: Transaction, statement: AlterView) -> None:
             policy = options.policy or relation.view.policy
             priority = relation.view.priority if options.priority is None else options.priority
             _require_incremental(relation.name, policy, plans)
+            deferral = _altered(relation, options, statement)
+            if deferral is not None and options.schedule is not None and not deferral.paused:
+                jobs.start_schedule(tx, relation.id, deferral.schedule, runtime.clock.now())
             for each in (relation, *(load_in(runtime, tx).by_id[id_] for id_ in relation.view.blocks)):
-                view = dataclasses.replace(each.view, policy=policy, priority=priority)
+                view = dataclasses.replace(each.view, policy=policy, priority=priority, deferral=deferral)
                 relations.redefine(tx, each.id, dataclasses.replace(each.definition, view=view))
         case ViewAction.PAUSE | ViewAction.RESUME:
+            if relation.deferral is not None:
+                _pause_schedule(runtime, tx, relation, statement)
+                return
             known = load_in(runtime, tx)
-            records = views.get_all(tx)
-            wanted = ViewState.PAUSED if statement.action == ViewAction.PAUSE else ViewState.RUNNING
+            all_lives = lives.get_all(tx)
             chosen = [relation.id, *relation.view.blocks]
-            if wanted == ViewState.RUNNING:
-                chosen += _waiting(known, records, chosen)
-            if records[relation.id].state == wanted:
+            resumes = statement.action == ViewAction.RESUME
+            if resumes:
+                chosen += _waiting(known, all_lives, chosen)
+            already = _RUNS if resumes else _STANDS
+            state = state_of(all_lives[relation.id])
+            if state in already:
                 raise StepwellError(
-                    f'{relation.kind} "{relation.name}" is {wanted.value} already',
+                    f'{relation.kind} "{relation.name}" is {state.value} already',
                     place=statement.name.slice.place,
                     sqlstate="55000",
                 )
             for id_ in chosen:
-                record = records[id_]
-                if record.state == wanted:
-                    continue
-                reflects = record.reflects if wanted == ViewState.PAUSED else stale(record.reflects)
-                reason = BY_USER if wanted == ViewState.PAUSED else RESUMED if record.reflects >= 0 else None
-                views.put(tx, [dataclasses.replace(record, state=wanted, reflects=reflects, reason=reason)])
+                life = all_lives[id_]
+                if state_of(life) not in already:
+                    lives.put(tx, id_, resumed(life) if resumes else paused(life))
 
 
-def _waiting(
-    known: Definitions, records: Mapping[RelationId, ViewRecord], ids: Sequence[RelationId]
-) -> list[RelationId]:
+def _altered(relation: Relation, options: ViewOptions, statement: AlterView) -> Deferral | None:
+    """The deferral of a view after SET."""
+    deferral = relation.deferral
+    says = [getattr(options, name) for name in ONLY_DEFERRED]
+    if options.deferred is not None and options.deferred != (deferral is not None):
+        raise UnsupportedError(
+            "a view is deferred or continuous from its creation on", place=statement.name.slice.place
+        )
+    if deferral is None and any(each is not None for each in says):
+        raise InvalidDefinitionError(
+            f'{relation.kind} "{relation.name}" is not deferred', place=statement.name.slice.place
+        )
+    return None if deferral is None else with_options(deferral, options)
+
+
+def _pause_schedule(runtime: Runtime, tx: Transaction, relation: Relation, statement: AlterView) -> None:
+    """Let the schedule of a deferred view stand still, or go on at once."""
+    deferral, pauses = relation.deferral, statement.action == ViewAction.PAUSE
+    assert deferral is not None
+    if not deferral.schedule:
+        raise StepwellError(
+            f'view "{relation.name}" has no schedule: it is refreshed when somebody says REFRESH',
+            place=statement.name.slice.place,
+            hint=f"ALTER MATERIALIZED VIEW {relation.name} SET (schedule = INTERVAL 1 HOUR) gives it one.",
+            sqlstate="55000",
+        )
+    if deferral.paused == pauses:
+        raise StepwellError(
+            f'{relation.kind} "{relation.name}" is {"paused" if pauses else "running"} already',
+            place=statement.name.slice.place,
+            sqlstate="55000",
+        )
+    view = dataclasses.replace(relation.view, deferral=dataclasses.replace(deferral, paused=pauses))
+    relations.redefine(tx, relation.id, dataclasses.replace(relation.definition, view=view))
+    if pauses:
+        jobs.schedule(tx, relation.id, None)
+    else:
+        jobs.start_schedule(tx, relation.id, deferral.schedule, runtime.clock.now())
+
+
+_RUNS = (ViewState.RUNNING, ViewState.CREATING)
+_STANDS = (ViewState.PAUSED, ViewState.UNPOPULATED)
+
+
+def _waiting(known: Definitions, all_lives: Mapping[RelationId, Life], ids: Sequence[RelationId]) -> list[RelationId]:
     """The views downstream that are paused because one of these did not run."""
-    downstream = known.order.downstream(ids)
-    return [id_ for id_ in downstream if records[id_].state == ViewState.PAUSED and records[id_].reason != BY_USER]
+    return [id_ for id_ in known.order.downstream(ids) if waits_for_parent(all_lives[id_])]
 
 
 def _any_view(tx: Transaction, name: Name) -> Relation:
@@ -227,14 +292,46 @@ def view_called(tx: Transaction, name: Name) -> Relation:
 # -- registering ------------------------------------------------------------------------------------------------------
 
 
-def _register(tx: Transaction, runtime: Runtime, name: str, statement: CreateView, analyzed: Analyzed) -> Relation:
+def register_view(tx: Transaction, runtime: Runtime, name: str, statement: CreateView, analyzed: Analyzed) -> Relation:
     if not statement.materialized:
         view = _plain(statement, analyzed)
         return relations.create(tx, name, Definition(RelationKind.VIEW, view=view), analyzed.columns)
+    if analyzed.deferral is not None:
+        return _register_deferred(tx, runtime, name, statement, analyzed, analyzed.deferral)
     definition = _definition(tx, runtime, statement, analyzed)
     relation = relations.create(tx, name, definition, analyzed.columns)
-    views.add(tx, relation.id, Epoch(UNBUILT))
+    lives.put(tx, relation.id, Building())
     return relation
+
+
+def _register_deferred(
+    tx: Transaction, runtime: Runtime, name: str, statement: CreateView, analyzed: Analyzed, deferral: Deferral
+) -> Relation:
+    """A view that no barrier maintains: nothing of it is stored yet, and its log says so."""
+    root = analyzed.plan.root
+    columns = {source.relation: source.columns for source in analyzed.inputs}
+    view = ViewDefinition(
+        statement.query.text,
+        analyzed.bound,
+        analyzed.parents,
+        _inputs(root, columns),
+        plan=stored(root),
+        functions=_functions(runtime, statement),
+        time_column=deferral.label,
+        deferral=deferral,
+    )
+    relation = relations.create(tx, name, Definition(RelationKind.MATERIALIZED, view=view), analyzed.columns)
+    lives.put(tx, relation.id, Serving(Epoch(control.look(tx).open_epoch - 1)))
+    deferrals.register(tx, relation.id, deferral)
+    if deferral.schedule:
+        jobs.start_schedule(tx, relation.id, deferral.schedule, runtime.clock.now())
+    return relation
+
+
+def _functions(runtime: Runtime, statement: CreateView) -> Versions:
+    """The functions in Python that a query calls, with their versions."""
+    called = called_functions(statement.query)
+    return tuple((each.key, each.version) for each in runtime.spark.functions if each.key in called)
 
 
 def _plain(statement: CreateView, analyzed: Analyzed) -> ViewDefinition:
@@ -249,8 +346,7 @@ def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyz
     columns = {source.relation: source.columns for source in analyzed.inputs}
     blocks: list[RelationId] = []
     policy, priority = statement.options.policy or RefreshPolicy.AUTO, statement.options.priority or 0
-    called = called_functions(statement.query)
-    functions = tuple((each.key, each.version) for each in runtime.spark.functions if each.key in called)
+    functions = _functions(runtime, statement)
     plan, hidden = analyzed.plan, analyzed.hidden
     if analyzed.emission.is_gated:  # all that is known is one more block, and the view shows a part of it
         hidden = (*hidden, analyzed.columns)
@@ -265,16 +361,17 @@ def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyz
             (),
             _inputs(numbered, columns),
             policy,
-            encode(numbered),
+            stored(numbered),
             state,
             priority=priority,
             functions=functions,
             time_column=timing.column if timing else None,
             transfer=timing.transfer if timing else None,
             judge=_create_judge(tx, runtime, analyzed, index),
+            settings=analyzed.settings,
         )
         relation = relations.create(tx, f"_sw_{runtime.attempt()}", Definition(RelationKind.BLOCK, view=view), found)
-        views.add(tx, relation.id, Epoch(UNBUILT))
+        lives.put(tx, relation.id, Building())
         blocks.append(relation.id)
         numbers[-index - 1] = relation.id
         columns[relation.id] = tuple(column.name for column in found)
@@ -287,7 +384,7 @@ def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyz
         analyzed.parents,
         _inputs(root, columns),
         policy,
-        encode(root),
+        stored(root),
         _create_state(tx, runtime, root),
         tuple(blocks),
         priority=priority,
@@ -298,6 +395,7 @@ def _definition(tx: Transaction, runtime: Runtime, statement: CreateView, analyz
         judge=_create_judge(tx, runtime, analyzed, len(plan.hidden)),
         live=blocks[-1] if analyzed.emission.is_gated else None,
         time_chosen=statement.options.time_column is not None,
+        settings=analyzed.settings,
     )
     return Definition(RelationKind.MATERIALIZED, view=view)
 
@@ -318,7 +416,7 @@ def _create_judge(tx: Transaction, runtime: Runtime, analyzed: Analyzed, index: 
     return Judge(judged.timing.column, judged.timing.transfer, tolerance, ledger.id)
 
 
-def _doubts(known: Definitions, name: str, analyzed: Analyzed) -> list[str]:
+def doubts(known: Definitions, name: str, analyzed: Analyzed) -> list[str]:
     """What a user may not have meant by the times of a view."""
     found = []
     own = analyzed.timings[-1]
@@ -342,14 +440,13 @@ def _doubts(known: Definitions, name: str, analyzed: Analyzed) -> list[str]:
 
 
 def _create_state(tx: Transaction, runtime: Runtime, block: Block) -> RelationId | None:
-    folding = folding_of(block) if isinstance(block, GroupBlock) else None
-    if folding is None:
+    if not isinstance(block, GroupBlock) or not has_states(block):
         return None
-    keys, time = keys_of(folding.group), folding.group.time_key
+    keys, time = list(key_names(block)), block.time_key
     if time is not None:  # changes are close to each other in time, so that is what a state is sorted by first
         keys.insert(0, keys.pop(time))
     definition = Definition(RelationKind.STATE, key=tuple(keys))
-    return relations.create(tx, f"_sw_{runtime.attempt()}", definition, folding.columns).id
+    return relations.create(tx, f"_sw_{runtime.attempt()}", definition, state_columns(block)).id
 
 
 def _inputs(block: Block, columns: dict[RelationId, tuple[str, ...]]) -> tuple[Input, ...]:
@@ -358,8 +455,18 @@ def _inputs(block: Block, columns: dict[RelationId, tuple[str, ...]]) -> tuple[I
 
 def _drop_one(tx: Transaction, known: Definitions, relation: Relation, now: int) -> None:
     parts = known.parts_of(relation) if relation.is_maintained else []
-    for each in (relation, *parts):
+    _drop_all(tx, (relation, *parts), now)
+
+
+def _drop_all(tx: Transaction, chosen: Sequence[Relation], now: int) -> None:
+    for each in chosen:
         relations.drop(tx, each.id, now)
+    ids = [each.id for each in chosen]
+    lives.end(tx, ids)
+    watermarks.end(tx, ids)
+    if any(each.deferral is not None for each in chosen):
+        deferrals.forget(tx, ids)
+        jobs.unschedule(tx, ids)
 
 
 def require_policy(statement: CreateView, plan: ViewPlan) -> None:
@@ -440,7 +547,7 @@ def _check_child(
         )
 
 
-def _replace(
+def replace_in(
     tx: Transaction, runtime: Runtime, known: Definitions, existing: Relation, statement: CreateView, analyzed: Analyzed
 ) -> None:
     """Give a view another query. Its rows stay until the barrier, which finds out what has changed."""
@@ -454,18 +561,16 @@ def _replace(
     retyped = any(old.get(column.name.lower(), column.type) != column.type for column in analyzed.columns)
     if retyped:  # nobody reads it: what is stored in other types is of no use
         _drop_one(tx, known, existing, now)
-        _register(tx, runtime, existing.name, statement, analyzed)
+        register_view(tx, runtime, existing.name, statement, analyzed)
         return
-    for part in known.parts_of(existing):
-        relations.drop(tx, part.id, now)
+    _drop_all(tx, known.parts_of(existing), now)
     relations.redefine(tx, existing.id, _definition(tx, runtime, statement, analyzed))
     relations.set_columns(tx, existing.id, analyzed.columns)
-    watermarks.forget(tx, [existing.id])
-    records = views.get_all(tx)
-    for id_ in (existing.id, *_waiting(known, records, [existing.id])):
-        record = records[id_]
-        reflects = record.reflects if record.reflects == UNBUILT else stale(record.reflects)
-        views.put(tx, [dataclasses.replace(record, state=ViewState.RUNNING, reflects=reflects, reason=None)])
+    watermarks.end(tx, [existing.id])
+    watermarks.forget_late(tx, [existing.id])
+    all_lives = lives.get_all(tx)
+    for id_ in (existing.id, *_waiting(known, all_lives, [existing.id])):
+        lives.put(tx, id_, replaced(all_lives[id_]))
     kept = {column.name.lower() for column in analyzed.columns}
     for child in known.by_id.values():
         if child.is_maintained and any(source.relation == existing.id for source in child.view.inputs):

@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-from stepwell.catalog import control, files, relations, views
+from stepwell.catalog import control, files, lives, relations, views
 from stepwell.engine.define.analysis import Analyzed, analyze
 from stepwell.engine.define.creation import require_policy, view_called
-from stepwell.engine.definitions import Definitions, load
+from stepwell.engine.definitions import Definitions, load, load_in
+from stepwell.engine.inspect.staleness import explain_staleness
 from stepwell.engine.inspect.verify import Verdict
-from stepwell.engine.maintain.workspace import Workspace
+from stepwell.engine.maintain.planning import prepare
 from stepwell.engine.read.lineage import paths
 from stepwell.engine.read.naming import is_system, relation_called
+from stepwell.engine.read.rewriting import create_text
 from stepwell.engine.read.system import SYSTEM_TABLES, read_system_table
 from stepwell.engine.runtime import Runtime
 from stepwell.graph import DrawnRelation
-from stepwell.model.create_statement import create_statement
-from stepwell.model.epochs import Epoch
 from stepwell.model.errors import StepwellError
+from stepwell.model.lifecycle import reflected, runs, state_of, why_stopped
 from stepwell.model.relations import Relation, RelationKind
 from stepwell.model.rows import Rows
-from stepwell.model.types import quote
-from stepwell.model.views import RelationId, ViewState
-from stepwell.plan.blocks import Block, inputs_of
-from stepwell.plan.steps import Rule, plan_step, usual_rules
-from stepwell.sql import Composition, find_references
+from stepwell.plan.epoch_plan import said_of_task
+from stepwell.plan.steps import Rule, usual_rules
+from stepwell.rules.blocks import Block, inputs_of
 from stepwell.sql.statements import (
     Describe,
     ExplainCreate,
     ExplainRefresh,
+    ExplainStaleness,
     Inspection,
     Name,
     ShowCreate,
     ShowDependencies,
+    ShowJobs,
     ShowLineage,
     ShowTables,
     ShowViews,
@@ -47,13 +48,13 @@ def answer_inspection(runtime: Runtime, body: Inspection) -> Rows:
         case ShowCreate(name):
             with runtime.catalog.read() as tx:
                 relation = relation_called(tx, name)
-            return Rows(["name", "statement"], [(name.last, create_text(runtime, relation))])
+            return Rows(["name", "statement"], [(name.last, create_text(load(runtime), relation))])
         case Describe(name):
             return _describe(runtime, name)
         case ShowViews():
             return _show_views(runtime)
-        case ShowWatermarks():
-            table = SYSTEM_TABLES["watermarks"]
+        case ShowWatermarks() | ShowJobs():
+            table = SYSTEM_TABLES["watermarks" if isinstance(body, ShowWatermarks) else "jobs"]
             with runtime.catalog.read() as tx:
                 return Rows([column.name for column in table.columns], table.read(tx, runtime))
         case ShowDependencies(name):
@@ -67,9 +68,9 @@ def answer_inspection(runtime: Runtime, body: Inspection) -> Rows:
                 relation = relation_called(tx, name)
             return _show_lineage(load(runtime), relation, column)
         case ExplainCreate(view):
-            analyzed = analyze(runtime, view)
-            require_policy(view, analyzed.plan)
             known = load(runtime)
+            analyzed = analyze(runtime, known, view)
+            require_policy(view, analyzed.plan)
             numbers = {-index - 1: f"part {index + 1}" for index in range(len(analyzed.plan.hidden))}
             names = {**{int(id_): each.name for id_, each in known.by_id.items()}, **numbers}
             rows = []
@@ -78,6 +79,8 @@ def answer_inspection(runtime: Runtime, body: Inspection) -> Rows:
                 rows.extend(_explained(title, block, names))
             rows.extend(_explained_times(view.name.last, analyzed))
             return Rows(["part", "block", "rule", "why", "reads"], rows)
+        case ExplainStaleness(name):
+            return explain_staleness(runtime, name)
         case ExplainRefresh(name):
             with runtime.catalog.read() as tx:
                 relation = view_called(tx, name)
@@ -85,50 +88,30 @@ def answer_inspection(runtime: Runtime, body: Inspection) -> Rows:
 
 
 def differences(view: Relation, verdict: Verdict) -> list[str]:
-    """A sample of what VERIFY has found, a line a row."""
+    """A sample of what VERIFY has found, a line a row or a group."""
     names = [column.name for column in view.columns]
-    return [
+    rows = [
         f"{'missing' if row[0] == 1 else 'unexpected'}: "
         + ", ".join(
             f"{name} = {'NULL' if value is None else value}" for name, value in zip(names, row[1:], strict=True)
         )
         for row in verdict.sample
     ]
+    return [*rows, *verdict.said]
 
 
 def graph_nodes(runtime: Runtime) -> list[DrawnRelation]:
     """The relations that users made, parents before children, to be drawn."""
     known = load(runtime)
     with runtime.catalog.read() as tx:
-        records = views.get_all(tx)
+        all_lives = lives.get_all(tx)
     nodes = []
     for id_ in known.graph.order():
         relation = known.by_id[id_]
-        state = f", {records[id_].state.value}" if id_ in records else ""
+        state = f", {state_of(all_lives[id_])}" if id_ in all_lives else ""
         parents = tuple(known.name(parent) for parent in known.graph.parents(id_))
         nodes.append(DrawnRelation(relation.name, f"{relation.kind.value}{state}", parents))
     return nodes
-
-
-def create_text(runtime: Runtime, relation: Relation) -> str:
-    """The statement that would create a relation as it is now, with the names that its parents have today."""
-    if relation.definition.view is None:
-        return create_statement(relation)
-    known = load(runtime)
-    text = relation.view.text
-    where = Slice(text, 0, len(text))
-    numbers: dict[str, RelationId] = {}
-    parents = iter(relation.view.parents)
-    replacements: dict[Slice, str] = {}
-    for reference in find_references(where):
-        name = reference.name.last.lower()
-        if name not in numbers:
-            numbers[name] = next(parents)
-        today = known.name(numbers[name])
-        if today.lower() != name:
-            alias = "" if reference.aliased else f" AS {quote(reference.name.last)}"
-            replacements[reference.slice] = f"{quote(today)}{alias}"
-    return create_statement(relation, Composition().add_slice(where, replacements).text)
 
 
 def _show_lineage(known: Definitions, relation: Relation, column: Slice | None) -> Rows:
@@ -167,14 +150,12 @@ def _describe(runtime: Runtime, name: Name) -> Rows:
 
 def _show_views(runtime: Runtime) -> Rows:
     with runtime.catalog.read() as tx:
-        records = views.get_all(tx)
+        known, all_lives = load_in(runtime, tx), lives.get_all(tx)
     rows = []
-    for relation in load(runtime).by_id.values():
+    for relation in known.by_id.values():
         if relation.kind == RelationKind.MATERIALIZED:
-            record = records[relation.id]
-            rows.append(
-                (relation.name, record.state.value, record.reflects if record.reflects >= 0 else None, record.reason)
-            )
+            life = all_lives[relation.id]
+            rows.append((relation.name, state_of(life).value, reflected(life), why_stopped(life, known.name)))
     return Rows(["name", "state", "reflects", "reason"], rows)
 
 
@@ -209,59 +190,29 @@ _READS = {
 
 
 def _explain_refresh(runtime: Runtime, view: Relation) -> Rows:
-    """The steps that the next barrier would take, and what the last ones cost."""
-    known = load(runtime)
-    rows = []
+    """The plan that the next barrier would run for a view and all that it reads, and what the last ones cost."""
     with runtime.catalog.read() as tx:
-        records = views.get_all(tx)
-    pending = _pending(runtime, known)
-    affected = set(known.order.downstream([id_ for id_ in pending.moved if id_ in known.order]))
-    upstream = {*known.order.upstream([view.id]), view.id}
-    for id_ in known.order.in_order(upstream):
-        each = known.by_id[id_]
-        if not each.is_maintained:
+        epoch = control.look(tx).open_epoch
+        written = files.written_in(tx, epoch)
+    ready = prepare(runtime, epoch, written)
+    known = ready.definitions
+    wanted = {*known.order.upstream([view.id]), view.id}
+    rows = []
+    for task in ready.plan.tasks:
+        if task.view not in wanted:
             continue
+        each = known.by_id[task.view]
         owner = next(
-            (other.name for other in known.by_id.values() if other.definition.view and id_ in other.view.blocks), None
+            (other.name for other in known.by_id.values() if other.definition.view and each.id in other.view.blocks),
+            None,
         )
-        if records[id_].state != ViewState.RUNNING:
-            step, reason = "none", f"it is in state {records[id_].state.value}"
-        elif records[id_].reflects < 0:
-            step, reason = "recompute and diff", "it was stopped or replaced"
-        elif id_ not in affected:
-            step, reason = "none", "nothing that it reads has changed"
-        else:
-            changes = {
-                int(i.relation): pending.change(i.relation) for i in each.view.inputs if pending.delta(i.relation)
-            }
-            if not changes and not any(i.relation in affected for i in each.view.inputs):
-                step, reason = "none", "nothing that it reads has changed"
-            else:
-                planned = plan_step(known.blocks[id_], each.view.policy, changes)
-                step, reason = planned.rule.value, planned.reason or ""
-        if step == "none" and each.view.live is not None and records[id_].state == ViewState.RUNNING:
-            step, reason = Rule.EMIT.value, "if a window closes, or its interval is over"
         with runtime.catalog.read() as tx:
-            last = views.last_refresh(tx, RelationId(id_))
+            last = views.last_refresh(tx, each.id)
         cost = (
             f"{last.microseconds / 1000:.0f} ms, {last.jobs} job{'s' * (last.jobs != 1)}, {last.bytes_read} bytes"
             if last
             else None
         )
-        rows.append((owner or each.name, owner is not None, step, reason or None, cost))
+        step, why = said_of_task(task, emits=each.view.live is not None and runs(ready.lives[each.id]))
+        rows.append((owner or each.name, owner is not None, step, why, cost))
     return Rows(["name", "is_part", "step", "why", "last_time"], rows)
-
-
-class _Pending(Workspace):
-    """The workspace that the next barrier would have, were it now."""
-
-    @property
-    def moved(self) -> list[RelationId]:
-        return list(self._deltas)
-
-
-def _pending(runtime: Runtime, known: Definitions) -> _Pending:
-    with runtime.catalog.read() as tx:
-        at = control.look(tx)
-        written = files.written_in(tx, at.open_epoch)
-    return _Pending(runtime, known.by_id, Epoch(at.open_epoch - 1), written)

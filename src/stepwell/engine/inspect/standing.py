@@ -11,9 +11,9 @@ from stepwell.engine.runtime import Runtime
 from stepwell.graph import DrawnRelation
 from stepwell.model.epochs import Epoch
 from stepwell.model.files import Store
+from stepwell.model.lifecycle import ViewState
 from stepwell.model.relations import Relation
 from stepwell.model.rows import Rows
-from stepwell.model.views import ViewState
 from stepwell.plan import content_at
 from stepwell.sql.statements import Name, Slice
 from stepwell.storage import log_state

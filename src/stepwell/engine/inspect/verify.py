@@ -1,4 +1,7 @@
-"""Verification: a view against its query over its parents, row by row, whatever rule has maintained it."""
+"""Verification: a view against its query over its parents, row by row, whatever rule has maintained it.
+
+What is kept beside the rows is compared too: the hidden parts of a view, and the states of its groups.
+"""
 
 from __future__ import annotations
 
@@ -8,27 +11,31 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from stepwell.catalog import views, watermarks
-from stepwell.engine.definitions import Definitions, load, load_in
+from stepwell.catalog import barriers, control, files, lives, watermarks
+from stepwell.engine.definitions import Definitions, load_in
 from stepwell.engine.failures import translated
-from stepwell.engine.maintain.emission import shown_now
-from stepwell.engine.maintain.lateness import LEDGER
-from stepwell.engine.maintain.maintenance import Refresher, by_value
-from stepwell.engine.maintain.workspace import OWN, Workspace
+from stepwell.engine.maintain.by_value import by_value, value_difference
+from stepwell.engine.maintain.emission import showing
+from stepwell.engine.maintain.refreshing import Refresher
+from stepwell.engine.maintain.workspace import Reads, Workspace
+from stepwell.engine.read.deferred import DeferredReads, Face, stale_labels
 from stepwell.engine.runtime import Runtime
 from stepwell.model.epochs import Epoch
 from stepwell.model.errors import StepwellError
 from stepwell.model.files import DIFF, ROW_ID
+from stepwell.model.intervals import ALWAYS, without
+from stepwell.model.lifecycle import Owed, Serving, owing
 from stepwell.model.relations import Relation
 from stepwell.model.types import DOUBLE, FLOAT, parse_type, quote
-from stepwell.model.views import REPAIR, EmitMode, Input, RelationId, ViewState, stale
+from stepwell.model.views import EmitMode, Input, RelationId
 from stepwell.model.watermarks import NEVER, MarkRecord
-from stepwell.plan.blocks import Block, GroupBlock, WholeBlock, WindowBlock
-from stepwell.plan.emission import shown
-from stepwell.plan.render import difference
+from stepwell.plan import content_at
+from stepwell.plan.programs import printed
+from stepwell.plan.state_check import partials_of, said_of, state_difference
+from stepwell.rules.blocks import Block, GroupBlock, WholeBlock, WindowBlock
+from stepwell.rules.programs import OWN, STATE, Program
 
-SAMPLE = 5
-PENDING = "_sw_pending"
+PENDING, EXPECTED = "_sw_pending", "_sw_expected"
 
 _EXACT = {
     "Count",
@@ -49,108 +56,185 @@ _BY_STATE = _EXACT | {"Sum", "Average", "First", "Last", "AnyValue", "any_value"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found. `sample` are rows of the difference, each with its sign."""
+    """What was found. `sample` are rows of the difference, each with its sign.
+
+    `states` are groups, of the view and of its parts, whose state is not that of their rows; `said` tells of some.
+    """
 
     epoch: int
     rows: int
     missing: int
     unexpected: int
     sample: tuple[tuple[object, ...], ...] = ()
+    states: int = 0
+    said: tuple[str, ...] = ()
 
     @property
     def is_ok(self) -> bool:
-        return not self.missing and not self.unexpected
+        return not self.missing and not self.unexpected and not self.states
 
 
 def verify(runtime: Runtime, view: Relation) -> Verdict:
     """Recompute a view from its parents at the epoch that it reflects, and compare."""
-    definitions = load(runtime)
+    if view.deferral is not None:
+        return _verify_deferred(runtime, view)
     with runtime.catalog.read() as tx:
-        record, mark = views.get_all(tx)[view.id], watermarks.get_all(tx).get(view.id) or MarkRecord(view.id)
-    if record.reflects < 0:
-        raise StepwellError(f'{view.kind} "{view.name}" has no rows yet', hint="FLUSH waits for it.", sqlstate="55000")
-    epoch = Epoch(record.reflects)
+        life = lives.get_all(tx)[view.id]
+    if not isinstance(life, Serving) or life.owed >= Owed.RECOMPUTE:
+        raise StepwellError(
+            f'{view.kind} "{view.name}" has no rows of its query yet', hint="FLUSH waits for it.", sqlstate="55000"
+        )
+    epoch = life.reflects
+    with runtime.catalog.read() as tx:
+        if epoch >= barriers.oldest(tx):
+            definitions, marks = load_in(runtime, tx, epoch), watermarks.get_all_at(tx, epoch)
+        else:  # a view that was stopped for longer than anything is kept
+            definitions, marks = load_in(runtime, tx), watermarks.get_all(tx)
+    view, mark = definitions.by_id[view.id], marks.get(view.id) or MarkRecord(view.id)
     with runtime.analyzing, translated():
-        blocks = [definitions.by_id[id_] for id_ in view.view.blocks]
-        in_parts = view.view.live is not None or any(each.view.judge for each in (view, *blocks))
-        if not in_parts and (not blocks or _is_plain(definitions, [view, *blocks])):
-            return _compare(runtime, definitions, view, epoch, mark)
-        verdicts = [_compare(runtime, definitions, each, epoch, mark) for each in (*blocks, view)]
-    last = verdicts[-1]
+        parts = (*(definitions.by_id[id_] for id_ in view.view.blocks if id_ not in definitions.outdated), view)
+        verdicts = [_compare(runtime, definitions, each, epoch, mark) for each in parts]
+        states = [_compare_state(runtime, definitions, each, epoch) for each in parts]
     return dataclasses.replace(
-        last,
+        verdicts[-1],
         missing=sum(each.missing for each in verdicts),
         unexpected=sum(each.unexpected for each in verdicts),
+        states=sum(count for count, _ in states),
+        said=tuple(line for _, said in states for line in said)[: runtime.limits.verify_sample],
     )
+
+
+def _verify_deferred(runtime: Runtime, view: Relation) -> Verdict:
+    """What is stored of a deferred view against its query, in all buckets that no log calls stale."""
+    session = runtime.spark.under(())
+    with runtime.catalog.read() as tx:
+        epoch = control.look(tx).readable_epoch
+        definitions = load_in(runtime, tx, epoch)
+        fresh = without((ALWAYS,), stale_labels(tx, definitions, view, epoch))
+        rows = content_at(files.content(tx, view.id, epoch), epoch).count
+    reads = DeferredReads(runtime, session, epoch)
+    stored, direct = f"{OWN}_{view.id}", f"{OWN}_{view.id}_direct"
+    with runtime.analyzing, translated():
+        reads.face(view, Face.STORED, fresh).createOrReplaceTempView(stored)
+        reads.computed(view, fresh, Face.DIRECT, nulls=False).createOrReplaceTempView(direct)
+        names = ", ".join(quote(column.name) for column in view.columns)
+        rounded = _is_rounded(definitions.blocks[view.id])
+        new, old = (by_value(view, f"SELECT {names} FROM {each}", rounded=rounded) for each in (direct, stored))
+        found = session.sql(value_difference(view, new, old)).persist()
+        try:
+            missing, unexpected = found.where(f"{DIFF} > 0").count(), found.where(f"{DIFF} < 0").count()
+            sample = found.select(DIFF, *(quote(column.name) for column in view.columns))
+            shown = sample.limit(runtime.limits.verify_sample).collect() if missing or unexpected else []
+        finally:
+            found.unpersist()
+    return Verdict(epoch, rows, missing, unexpected, tuple(tuple(row) for row in shown))
 
 
 def mark_for_repair(runtime: Runtime, view: Relation) -> None:
     """Let the next barrier write a view anew, and all that reads it find out what that changes."""
     with runtime.catalog.write() as tx:
         definitions = load_in(runtime, tx)
-        records = views.get_all(tx)
+        all_lives = lives.get_all(tx)
         own = [view.id, *view.view.blocks]
         for id_ in [*own, *definitions.order.downstream(own)]:
-            if id_ in records:  # one that is stopped cannot go by the changes either
-                reason = REPAIR if id_ in own else None
-                if records[id_].state != ViewState.RUNNING:
-                    reason = records[id_].reason
-                views.put(tx, [dataclasses.replace(records[id_], reflects=stale(records[id_].reflects), reason=reason)])
+            if id_ in all_lives:  # one that is stopped cannot go by the changes either
+                lives.put(tx, id_, owing(all_lives[id_], Owed.REWRITE if id_ in own else Owed.RECOMPUTE))
 
 
 def _compare(runtime: Runtime, definitions: Definitions, view: Relation, epoch: Epoch, mark: MarkRecord) -> Verdict:
-    workspace = Workspace(runtime, definitions.by_id, epoch, {}, runtime.spark.session)
+    workspace = Workspace(runtime, definitions.by_id, epoch, {}, runtime.spark.under(view.view.settings))
     block = definitions.blocks[view.id]
     rounded = _is_rounded(block)
-    own: list[tuple[str, Callable[[], DataFrame]]] = [(OWN, lambda: workspace.stored(view))]
+    refresher = Refresher(workspace, view, definitions.state_of(view), block, frozenset())
     judged = view.view.live is not None or definitions.ledger_of(view) is not None
     if (
         not judged
         and view.view.bound
         and _is_plain(definitions, [view, *(definitions.by_id[id_] for id_ in view.view.blocks)])
     ):
-        text = view.view.bound
-        reader = dataclasses.replace(
-            view,
-            definition=dataclasses.replace(
-                view.definition, view=dataclasses.replace(view.view, inputs=_base(definitions, view))
-            ),
-        )
+        text, inputs = view.view.bound, _base(definitions, view)
+        reads = Reads.now(each.relation for each in inputs)
+        read = dataclasses.replace(view.definition, view=dataclasses.replace(view.view, inputs=inputs))
+        reader = dataclasses.replace(view, definition=read)
     else:
         names = ", ".join(quote(column.name) for column in view.columns)
-        refresher = Refresher(workspace, view, definitions.state_of(view), block, frozenset())
         ledger = definitions.ledger_of(view)
         if ledger is not None:
             refresher.judge(ledger, NEVER, definitions.by_id, epoch)
-            own.append((LEDGER, lambda: workspace.stored(ledger)))
-        whole = refresher.whole() if view.view.live is None else shown_now(view, mark.mark)
-        text, reader = f"SELECT {names or '1'} FROM ({whole})", view
+        whole = refresher.whole() if view.view.live is None else _shown(view, mark.mark)
+        text, reads, reader = f"SELECT {names or '1'} FROM ({printed(whole)})", Reads.of(whole.tree), view
     stored = f"SELECT {', '.join(quote(column.name) for column in view.columns) or '1'} FROM {OWN}"
+    own = refresher.stored()
     if view.view.emission.mode == EmitMode.PERIODICALLY:
         text, stored = _not_pending(view, workspace, mark, own)
-    new, old = by_value(view, text, rounded=rounded), by_value(view, stored, rounded=rounded)
-    found = workspace.run(difference(view.columns, new, old), reader, *own).persist()
+    # by itself, as a user would run it: Spark sees nothing around the query that it could mix up with it
+    expected = workspace.run(text, reader, reads.and_(PENDING), own).toDF(*_numbered(view)).persist()
+    own[EXPECTED] = lambda: expected
+    texts = (f"SELECT {', '.join(_renamed(view)) or '1'} FROM {EXPECTED}", stored)
+    new, old = (by_value(view, each, rounded=rounded) for each in texts)
+    found = workspace.run(value_difference(view, new, old), reader, Reads().and_(OWN, PENDING, EXPECTED), own).persist()
     try:
         counts = found.selectExpr(f"count_if({DIFF} > 0) AS missing", f"count_if({DIFF} < 0) AS unexpected").first()
         assert counts is not None
         shown = [quote(column.name) for column in view.columns]
-        sample = found.select(DIFF, *shown).limit(SAMPLE).collect() if any(counts) else []
+        sample = (
+            found.select(DIFF, *shown).limit(workspace.runtime.limits.verify_sample).collect() if any(counts) else []
+        )
     finally:
         found.unpersist()
+        expected.unpersist()
     return Verdict(epoch, workspace.before(view.id).count, counts[0], counts[1], tuple(tuple(row) for row in sample))
 
 
+def _numbered(view: Relation) -> list[str]:
+    """Names for the columns of a view's query, whose own may be what SQL cannot say twice."""
+    return [f"_sw_x{index}" for index in range(len(view.columns))] or ["_sw_x0"]
+
+
+def _renamed(view: Relation) -> list[str]:
+    return [f"{name} AS {quote(column.name)}" for name, column in zip(_numbered(view), view.columns, strict=False)]
+
+
+def _shown(view: Relation, mark: int | None) -> Program:
+    """All rows that a view shows by the watermark that it stands at, or all that is known of it."""
+    by_clock = view.view.emission.mode == EmitMode.PERIODICALLY
+    return showing(view).first(None if by_clock else mark)
+
+
+def _compare_state(
+    runtime: Runtime, definitions: Definitions, view: Relation, epoch: Epoch
+) -> tuple[int, tuple[str, ...]]:
+    """How many groups of a view or of a part have another state than their rows come to, and a sample in words."""
+    state, group = definitions.state_of(view), definitions.blocks[view.id]
+    if state is None or not isinstance(group, GroupBlock):
+        return 0, ()
+    workspace = Workspace(runtime, definitions.by_id, epoch, {}, runtime.spark.under(view.view.settings))
+    refresher = Refresher(workspace, view, state, group, frozenset())
+    ledger = definitions.ledger_of(view)
+    if ledger is not None:
+        refresher.judge(ledger, NEVER, definitions.by_id, epoch)
+    program = partials_of(group, refresher.occasion())
+    text, reads = state_difference(group, program, STATE), Reads.of(program.tree).and_(STATE)
+    found = workspace.run(text, view, reads, refresher.stored()).persist()
+    try:
+        count = found.count()
+        sample = found.limit(runtime.limits.verify_sample).collect() if count else []
+    finally:
+        found.unpersist()
+    return count, tuple(said_of(group, row.asDict()) for row in sample)
+
+
 def _not_pending(
-    view: Relation, workspace: Workspace, mark: MarkRecord, own: list[tuple[str, Callable[[], DataFrame]]]
+    view: Relation, workspace: Workspace, mark: MarkRecord, own: dict[str, Callable[[], DataFrame]]
 ) -> tuple[str, str]:
     """What is known of a view and what it shows, but for what has changed since it last showed everything."""
     assert view.view.live is not None
     live = view.view.live
     missed = workspace.since(Epoch(mark.emitted_epoch or 0), [live])
     names = ", ".join(quote(column.name) for column in view.columns)
-    known, stored = f"SELECT * FROM ({shown(view.columns, live)})", f"SELECT * FROM {OWN}"
+    known, stored = f"SELECT * FROM ({printed(_shown(view, None))})", f"SELECT * FROM {OWN}"
     if missed.delta(live):
-        own.append((PENDING, lambda: missed.changes(live).select(ROW_ID).distinct()))
+        own[PENDING] = lambda: missed.changes(live).select(ROW_ID).distinct()
         but = f" LEFT ANTI JOIN {PENDING} AS p ON r.{ROW_ID} = p.{ROW_ID}"
         return f"SELECT {names} FROM ({known}) AS r{but}", f"SELECT {names} FROM ({stored}) AS r{but}"
     return f"SELECT {names} FROM ({known})", f"SELECT {names} FROM ({stored})"

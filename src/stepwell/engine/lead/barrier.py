@@ -6,7 +6,10 @@ transaction or can be repeated, so whoever comes next goes on from the last one 
 
 from __future__ import annotations
 
-from stepwell.catalog import barriers, control, files, leases
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+
+from stepwell.catalog import barriers, control, files, leases, lives
 from stepwell.catalog.barriers import Consolidated, Derived
 from stepwell.engine.definitions import load, load_in
 from stepwell.engine.failures import translated
@@ -15,12 +18,14 @@ from stepwell.engine.read.consolidation import consolidate
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.write.results import write_result
 from stepwell.model.epochs import Epoch, EpochState
+from stepwell.model.errors import InternalError
 from stepwell.model.failpoints import failpoint
 from stepwell.model.files import EPOCH, DataFile, NewFile
+from stepwell.model.intervals import Intervals
 from stepwell.model.relations import Relation
 from stepwell.model.views import RelationId
 from stepwell.plan import Publication, needs_consolidation, plan_publication
-from stepwell.storage import scan_changes
+from stepwell.storage import scan_changes, touched_times
 
 
 def run_barrier(runtime: Runtime, term: int) -> tuple[Epoch, list[RelationId]]:
@@ -38,7 +43,7 @@ def recover(runtime: Runtime, term: int) -> None:
         unfinished = barriers.unfinished(tx)
     for record in unfinished:
         if record.state == EpochState.ALIGNED:
-            _commit(runtime, term, record.epoch)
+            _commit_again(runtime, term, record.epoch)
         _publish_and_finish(runtime, term, record.epoch)
 
 
@@ -55,33 +60,67 @@ def publish(runtime: Runtime, relation: Relation) -> None:
                 barriers.record_publications(tx, [(relation.id, publication)])
 
 
-def _commit(runtime: Runtime, term: int, epoch: Epoch) -> None:
+def _commit_again(runtime: Runtime, term: int, epoch: Epoch) -> None:
+    """Commit an epoch that was begun before; one that stepwell is wrong about, without the views that stand aside.
+
+    An epoch is maintained by what was in force at it. Where that cannot be done, a view that was paused, replaced or
+    dropped since stays as it was before the epoch, so that everything else goes on.
+    """
+    try:
+        _commit(runtime, term, epoch)
+    except InternalError:
+        with runtime.catalog.read() as tx:
+            changed = lives.changed_since(tx, epoch)
+        if not changed:
+            raise
+        _commit(runtime, term, epoch, changed)
+
+
+def _commit(runtime: Runtime, term: int, epoch: Epoch, without: AbstractSet[RelationId] = frozenset()) -> None:
     with runtime.catalog.read() as tx:
-        by_id = load_in(runtime, tx).by_id
+        by_id = load_in(runtime, tx, epoch).by_id
         written = files.written_in(tx, epoch)
     consolidated = [
         Consolidated(tuple(group), tuple(_consolidate(runtime, by_id[id_], group, epoch)))
         for id_, group in written.items()
         if id_ in by_id and needs_consolidation(group)
     ]
-    derived = _derive(runtime, epoch, written, consolidated)
+    derived = _derive(runtime, epoch, written, consolidated, without)
     failpoint("barrier.commit.before")
     with runtime.catalog.write() as tx:
-        barriers.commit(tx, term, epoch, consolidated, derived, runtime.clock.now())
+        barriers.commit(tx, term, epoch, consolidated, derived, runtime.clock.now(), runtime.limits.log_entries)
     failpoint("barrier.committed")
 
 
 def _derive(
-    runtime: Runtime, epoch: Epoch, written: dict[RelationId, list[DataFile]], consolidated: list[Consolidated]
+    runtime: Runtime,
+    epoch: Epoch,
+    written: dict[RelationId, list[DataFile]],
+    consolidated: list[Consolidated],
+    without: AbstractSet[RelationId],
 ) -> Derived:
     """What the epoch does to the views."""
     deltas: dict[RelationId, list[DataFile]] = dict(written)
     for each in consolidated:
         relation = RelationId(each.inputs[0].relation)
         deltas[relation] = [file.staged(relation) for file in each.outputs]
-    made = maintain(runtime, epoch, deltas)
-    hidden = frozenset(id_ for id_, relation in load(runtime).by_id.items() if relation.is_hidden)
-    return Derived(made.files, made.refreshes, made.outcomes, made.marks, made.late, hidden, made.replaced)
+    made = maintain(runtime, epoch, deltas, without)
+    known = load(runtime, epoch)
+    hidden = frozenset(id_ for id_, relation in known.by_id.items() if relation.is_hidden)
+    touched = {
+        id_: _touched(runtime, known.by_id[id_], new, () if id_ in made.replaced else known.watched[id_])
+        for id_, new in made.files.items()
+        if id_ in known.watched and (new or id_ in made.replaced)
+    }
+    return Derived(made.files, made.refreshes, made.outcomes, made.marks, made.late, hidden, made.replaced, touched)
+
+
+def _touched(
+    runtime: Runtime, relation: Relation, new: Sequence[NewFile], columns: Iterable[str]
+) -> dict[str, Intervals]:
+    """The times that the files of a view touch, by time column."""
+    staged = tuple(file.staged(relation.id) for file in new)
+    return {name: touched_times(runtime.warehouse, relation, staged, name) for name in columns}
 
 
 def _publish_and_finish(runtime: Runtime, term: int, epoch: Epoch) -> list[RelationId]:
@@ -90,7 +129,8 @@ def _publish_and_finish(runtime: Runtime, term: int, epoch: Epoch) -> list[Relat
             leases.check(tx, term)
         with runtime.catalog.read() as tx:
             written = files.written_in(tx, epoch)
-            known = [each for each in load_in(runtime, tx).by_id.values() if each.is_stored and not each.is_hidden]
+            there = load_in(runtime, tx, epoch).by_id.values()
+            known = [each for each in there if each.is_stored and not each.is_hidden]
             unpublished = barriers.unpublished(tx)
         publications = []
         for relation in known:

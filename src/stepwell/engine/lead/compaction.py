@@ -11,13 +11,11 @@ from stepwell.model.epochs import Epoch
 from stepwell.model.errors import ConflictError
 from stepwell.model.failpoints import failpoint
 from stepwell.model.files import DataFile, NewFile, Store
+from stepwell.model.limits import Limits
 from stepwell.model.relations import Relation
 from stepwell.model.views import RelationId
-from stepwell.plan import SETTLED_ROWS, Content, FileMerge, Fold, choose_fold, choose_merge
+from stepwell.plan import Content, FileMerge, Fold, choose_fold, choose_merge
 from stepwell.storage import concatenate, scan_content, scan_files
-
-CONCATENATE_ROWS = 65_536
-"""Up to this many rows, files are put together as they are by the driver; beyond it, Spark also sorts them."""
 
 
 def merge_small(runtime: Runtime, id_: RelationId) -> bool:
@@ -25,8 +23,8 @@ def merge_small(runtime: Runtime, id_: RelationId) -> bool:
     done = False
     while True:
         relation, known, epoch = _look(runtime, id_)
-        merge = choose_merge(known, epoch, _width(relation)) if relation else None
-        if relation is None or merge is None or not _is_small(merge):
+        merge = choose_merge(known, epoch, runtime.limits, _width(relation)) if relation else None
+        if relation is None or merge is None or not _is_small(merge, runtime.limits):
             break
         output = concatenate(runtime.warehouse, relation, merge.inputs, merge.store, f"{runtime.attempt()}.parquet")
         if not _supersede(runtime, relation, merge, [output]):
@@ -44,8 +42,8 @@ def compact(runtime: Runtime, id_: RelationId, *, fold_now: bool = False) -> boo
         relation, known, epoch = _look(runtime, id_)
         if relation is None:
             return done
-        fold = choose_fold(known, epoch, now=fold_now)
-        merge = choose_merge(known, epoch, _width(relation)) if fold is None else None
+        fold = choose_fold(known, epoch, runtime.limits, now=fold_now)
+        merge = choose_merge(known, epoch, runtime.limits, _width(relation)) if fold is None else None
         if fold is not None:
             changed = _fold(runtime, relation, fold)
         elif merge is not None:
@@ -64,12 +62,15 @@ def needs_spark(runtime: Runtime, id_: RelationId) -> bool:
     relation, known, epoch = _look(runtime, id_)
     if relation is None:
         return False
-    return choose_fold(known, epoch) is not None or choose_merge(known, epoch, _width(relation)) is not None
+    return (
+        choose_fold(known, epoch, runtime.limits) is not None
+        or choose_merge(known, epoch, runtime.limits, _width(relation)) is not None
+    )
 
 
-def _is_small(merge: FileMerge) -> bool:
+def _is_small(merge: FileMerge, limits: Limits) -> bool:
     """Whether the driver can put these files together; changes are always few enough, and their order is no matter."""
-    return merge.store == Store.CHANGES or merge.rows <= CONCATENATE_ROWS
+    return merge.store == Store.CHANGES or merge.rows <= limits.concatenated_rows
 
 
 def _look(runtime: Runtime, id_: RelationId) -> tuple[Relation | None, list[DataFile], Epoch]:
@@ -84,13 +85,13 @@ def _width(relation: Relation) -> int | None:
 
 
 def _merge(runtime: Runtime, relation: Relation, merge: FileMerge) -> bool:
-    if _is_small(merge):
+    if _is_small(merge, runtime.limits):
         outputs = [concatenate(runtime.warehouse, relation, merge.inputs, merge.store, f"{runtime.attempt()}.parquet")]
     else:
         with translated():
             frame = scan_files(runtime.spark.session, runtime.warehouse, relation, merge.inputs)
             if not relation.chunking:
-                frame = frame.coalesce(max(1, merge.rows // SETTLED_ROWS))
+                frame = frame.coalesce(max(1, merge.rows // runtime.limits.settled_rows))
             outputs = write_frame(runtime, relation, merge.store, frame, signed=False)
     return _supersede(runtime, relation, merge, outputs)
 
@@ -98,7 +99,7 @@ def _merge(runtime: Runtime, relation: Relation, merge: FileMerge) -> bool:
 def _fold(runtime: Runtime, relation: Relation, fold: Fold) -> bool:
     content = Content(fold.touched, fold.changes)
     with translated():
-        frame = scan_content(runtime.spark.session, runtime.warehouse, relation, content)
+        frame = scan_content(runtime.spark.session, runtime.warehouse, relation, content, runtime.limits)
         outputs = write_result(runtime, relation, frame, reads=content.bytes)
     failpoint("fold.written")
     try:

@@ -13,9 +13,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from stepwell.catalog import barriers, control, leases, writes
+from stepwell.catalog import barriers, control, jobs, leases, writes
+from stepwell.engine.define.replanning import replan
 from stepwell.engine.lead import compaction
 from stepwell.engine.lead.barrier import recover, run_barrier
+from stepwell.engine.lead.jobs import JobWorker
 from stepwell.engine.lead.vacuum import vacuum
 from stepwell.engine.maintain.event_time import is_timer_due, request_emission
 from stepwell.engine.runtime import Runtime
@@ -30,14 +32,8 @@ from stepwell.model.errors import (
     StepwellError,
     WarehouseError,
 )
+from stepwell.model.jobs import OPEN, Job, JobId, JobState, said_of_progress
 from stepwell.model.views import RelationId
-
-LEASE = 10_000_000
-"""How long a lease lasts without a heartbeat, in microseconds."""
-
-_POLL = 0.02
-_TIDY = 1800.0
-"""Seconds between the vacuums that the loop does by itself."""
 
 
 class Leader:
@@ -45,7 +41,8 @@ class Leader:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._tidy_at = time.monotonic() + _TIDY
+        self._limits = runtime.limits
+        self._tidy_at = time.monotonic() + self._limits.tidy_seconds
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{_started_at(os.getpid())}"
         self._term: int | None = None
         self._changed = threading.Condition()
@@ -57,6 +54,7 @@ class Leader:
         self._heart: threading.Thread | None = None
         self._compacting = threading.Thread(target=lambda: None)
         self._heavy: list[RelationId] = []
+        self._jobs = JobWorker(runtime, self.wait_readable, self.notify)
 
     @property
     def leads(self) -> bool:
@@ -67,6 +65,7 @@ class Leader:
         with self._runtime.catalog.read() as tx:
             unfinished, requested = barriers.unfinished(tx), barriers.has_requests(tx)
             waiting = bool(unfinished) or requested or barriers.has_input(tx)
+            waiting = waiting or bool(jobs.get_open(tx)) or bool(jobs.scheduled(tx))
             epoch = control.look(tx).open_epoch
         if not waiting or not self._take_lease():
             return
@@ -99,7 +98,7 @@ class Leader:
                     with self._runtime.catalog.write() as tx:
                         writes.request_barrier(tx, epoch, self._runtime.clock.now())
                     asked = True
-                time.sleep(_POLL)
+                time.sleep(self._limits.poll_seconds)
                 continue
             with self._changed:
                 self._wanted = max(self._wanted, epoch)
@@ -133,6 +132,40 @@ class Leader:
                 continue
             except KeyboardInterrupt as error:
                 raise stopped_waiting(epoch) from error
+
+    def wait_job(self, id_: JobId, *, cancels: bool = True) -> Job:
+        """Return once a job has ended, well or not; who has asked for it cancels it by not waiting any more."""
+        statement = self._runtime.running.current
+        self._jobs.wake()
+        try:
+            while True:
+                with self._runtime.catalog.read() as tx:
+                    job = jobs.find(tx, id_)
+                if job is None or job.state not in OPEN:
+                    assert job is not None, "a job outlives whoever waits for it"
+                    return job
+                if self._runtime.stopping.is_set():
+                    raise DatabaseClosedError("the database was closed meanwhile", detail=f"Job {id_} goes on later.")
+                if statement is not None:
+                    statement.what = said_of_progress(job)
+                    if statement.is_cancelled:
+                        raise KeyboardInterrupt
+                self.ensure_led()
+                with self._changed:
+                    self._changed.wait(self._limits.poll_seconds)
+        except KeyboardInterrupt as error:
+            if not cancels:
+                raise CancelledError("stopped waiting", detail=f"Job {id_} goes on.") from error
+            with self._runtime.catalog.write() as tx:
+                job = jobs.find(tx, id_)
+                if job is not None and job.state in OPEN:
+                    jobs.want(tx, job, JobState.CANCELLED, self._runtime.clock.now())
+            self._jobs.wake()
+            raise CancelledError(f"job {id_} was cancelled", detail="What it has committed before stays.") from error
+
+    def leave_jobs(self) -> None:
+        """Leave jobs that are not done yet to whoever leads next."""
+        self._jobs.stop()
 
     def optimize(self, relation: RelationId) -> None:
         """Compact one relation wholly, once all that was written can be read."""
@@ -173,6 +206,7 @@ class Leader:
 
     def stop(self) -> None:
         """End the loop and give the lease back."""
+        self.leave_jobs()
         self._runtime.stopping.set()
         self.notify()
         if self._thread is not None:
@@ -204,7 +238,7 @@ class Leader:
             with self._runtime.catalog.write() as tx:
                 current = leases.look(tx)
                 free = self._is_free(current, now)
-                term = leases.take(tx, current, self._holder, now + LEASE) if free else None
+                term = leases.take(tx, current, self._holder, now + self._limits.lease_microseconds) if free else None
             if term is None:
                 return False
             self._term = term
@@ -214,6 +248,7 @@ class Leader:
             self._heart = threading.Thread(target=self._beat, args=(term,), name="stepwell-lease", daemon=True)
             self._thread.start()
             self._heart.start()
+            self._jobs.lead(term, lambda: self._term == term and not self._runtime.stopping.is_set())
             return True
 
     def _is_free(self, lease: leases.Lease, now: int) -> bool:
@@ -223,7 +258,7 @@ class Leader:
         if self._seen is None or self._seen[0] != lease:
             self._seen = lease, time.monotonic()
         # By the holder's clock it may run for hours yet; that it stands still for so long, our own clock tells.
-        return time.monotonic() - self._seen[1] > LEASE / 1_000_000
+        return time.monotonic() - self._seen[1] > self._limits.lease_microseconds / 1_000_000
 
     def _loop_after(self, before: threading.Thread | None, term: int) -> None:
         """Lead once the loop of an earlier term has ended; it may be amid an epoch that it can no longer commit."""
@@ -248,7 +283,7 @@ class Leader:
                 elif interval and time.monotonic() >= due:
                     due = time.monotonic() + interval
                 if time.monotonic() >= self._tidy_at:
-                    self._tidy_at = time.monotonic() + _TIDY
+                    self._tidy_at = time.monotonic() + self._limits.tidy_seconds
                     self._vacuum()
             except FencedError as error:
                 self._fail(term, error)
@@ -274,6 +309,7 @@ class Leader:
         return is_timer_due(self._runtime)
 
     def _run(self, term: int) -> None:
+        replan(self._runtime)
         epoch, changed = run_barrier(self._runtime, term)
         self._arrived(epoch)
         busy = self._heavy if self._compacting.is_alive() else []
@@ -322,14 +358,17 @@ class Leader:
         while not self._runtime.stopping.is_set() and self._term == term:
             with self._changed:
                 self._changed.wait_for(
-                    lambda: self._runtime.stopping.is_set() or self._term != term, timeout=LEASE / 3_000_000
+                    lambda: self._runtime.stopping.is_set() or self._term != term,
+                    timeout=self._limits.lease_microseconds / 3_000_000,
                 )
             if self._runtime.stopping.is_set() or self._term != term:
                 return
             try:
                 with self._runtime.catalog.write() as tx:
                     before = leases.look(tx).expires_at  # and never the same again: a lease that changes is alive
-                    kept = leases.renew(tx, term, max(self._runtime.clock.now() + LEASE, before + 1))
+                    kept = leases.renew(
+                        tx, term, max(self._runtime.clock.now() + self._limits.lease_microseconds, before + 1)
+                    )
             except StepwellError as error:  # a busy catalog: beat again before the lease is over
                 self._runtime.notes.append(f"the lease could not be renewed: {error.message}")
                 continue

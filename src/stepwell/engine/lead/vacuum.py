@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from stepwell.catalog import barriers, control, files, pins, relations, views, watermarks, writes
+from stepwell.catalog import barriers, control, deferrals, files, lives, pins, relations, views, watermarks, writes
 from stepwell.engine.runtime import Runtime
 from stepwell.model.failpoints import failpoint
 from stepwell.model.files import Store
 from stepwell.plan import oldest_kept, removable
-from stepwell.plan.retention import LAZY_READERS
-
-ORPHANS = 86_400_000_000
-"""A file that the catalog does not know may be one that a long statement is about to tell it of: it has a day."""
 
 
-def vacuum(runtime: Runtime, retention: int, *, lazy_readers: int = LAZY_READERS) -> int:
+def vacuum(runtime: Runtime, retention: int) -> int:
     """Remove what no epoch within `retention`, no pin and no reader of the last hour can need; how many files."""
-    now = runtime.clock.now()
+    now, lazy_readers = runtime.clock.now(), runtime.limits.lazy_readers_microseconds
     with runtime.catalog.write() as tx:
-        control.lock(tx)
+        readable = control.lock(tx).readable_epoch
         pinned = pins.pinned(tx)
         oldest = oldest_kept(barriers.readable(tx), pinned, now, retention)
         gone = []
         if oldest is not None:
             barriers.forget_epochs(tx, oldest)
             views.forget_refreshes(tx, oldest)
+            for versions in (relations, lives, watermarks, deferrals):
+                versions.forget_before(tx, oldest)
             ended = files.with_endings(tx)
             gone = removable(
                 [(file, at) for file, at, other in ended if not other], oldest, now, lazy_readers=lazy_readers
@@ -31,17 +29,20 @@ def vacuum(runtime: Runtime, retention: int, *, lazy_readers: int = LAZY_READERS
             gone += [file for file, at, other in ended if other and at is not None and now - at >= lazy_readers]
         published = {file.id for id_ in relations.known_ids(tx) for file in files.published(tx, id_)}
         gone = [file for file in gone if file.id not in published]
+        unneeded = relations.droppable(tx, readable)
         dropped = [
             id_
             for id_, at in relations.known_ids(tx).items()
-            if at is not None and now - at >= lazy_readers and not pinned
+            if at is not None and now - at >= lazy_readers and not pinned and id_ in unneeded
         ]
         gone += files.of_relations(tx, dropped)
         files.forget(tx, [file.id for file in gone])
         relations.forget(tx, dropped)
         views.forget(tx, dropped)
+        lives.forget(tx, dropped)
         watermarks.forget(tx, dropped)
-        writes.forget_before(tx, now - LAZY_READERS)
+        deferrals.forget(tx, dropped)
+        writes.forget_before(tx, now - runtime.limits.conflict_microseconds)
     failpoint("vacuum.forgotten")
     for file in gone:
         runtime.warehouse.delete(runtime.warehouse.path(file.relation, file.store, file.path))
@@ -49,7 +50,7 @@ def vacuum(runtime: Runtime, retention: int, *, lazy_readers: int = LAZY_READERS
         runtime.logs.forget(id_)
         runtime.warehouse.delete_folder(f"{runtime.warehouse.root}/data/{id_}")
     failpoint("vacuum.deleted")
-    return len(gone) + len(clean_orphans(runtime, older_than=ORPHANS))
+    return len(gone) + len(clean_orphans(runtime, older_than=runtime.limits.orphan_microseconds))
 
 
 def clean_orphans(runtime: Runtime, *, older_than: int) -> list[str]:

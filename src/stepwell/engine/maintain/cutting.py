@@ -9,7 +9,6 @@ went.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -18,31 +17,26 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
 from stepwell.algebra.expressions import Attribute
-from stepwell.algebra.nodes import Fresh, Moment, Scan
+from stepwell.algebra.nodes import Moment
 from stepwell.algebra.printing import name_of, print_tree, scan_name
 from stepwell.engine.failures import is_too_large
 from stepwell.engine.maintain.keys import Keys, Ranges, ranges_of, united
-from stepwell.engine.maintain.workspace import Workspace
+from stepwell.engine.maintain.workspace import Reads, Workspace
 from stepwell.engine.session import Pace
 from stepwell.model.files import DIFF, ROW_ID
 from stepwell.model.relations import Relation
 from stepwell.model.types import quote
 from stepwell.model.views import RelationId
-from stepwell.plan.blocks import LEAF, RowBlock
-from stepwell.plan.cuts import Cuts, Look, Sizes, origin_of
-from stepwell.plan.render import printed_rows, rows_sql
-from stepwell.rules.identity import at
+from stepwell.plan.cuts import Change, Look, Sizes, origin_of
 from stepwell.storage import column_range
-
-LARGE = 6 * 2**20
-"""A relation of fewer bytes than this is read as a whole: Spark sends it around anyway."""
 
 
 def sizes_of(workspace: Workspace, view: Relation) -> Sizes:
     """How much there is of what a view reads."""
     inputs = {RelationId(each.relation) for each in view.view.inputs}
     there: dict[int, int] = {id_: workspace.after(id_).bytes for id_ in inputs}
-    return Sizes(there, {id_: workspace.change(id_) for id_ in inputs if workspace.delta(id_)}, LARGE)
+    changes: dict[int, Change] = {id_: workspace.change(id_) for id_ in inputs if workspace.delta(id_)}
+    return Sizes(there, changes, workspace.runtime.limits)
 
 
 class Cutter:
@@ -52,45 +46,22 @@ class Cutter:
         self._workspace = workspace
         self._view = view
         self._changed = changed
-        self._sizes = sizes_of(workspace, view)
-        self._taken = 0
+        self._limits = workspace.runtime.limits
+        self.sizes = sizes_of(workspace, view)
+        self.taken = 0
         self._batches: dict[str, pa.Table] = {}
 
-    def delta(self, rows: RowBlock) -> str:
-        """The change of some rows; what it has to look up is there when it is run."""
-        cuts = Cuts(self._sizes, Fresh(rows.tree), self._taken)
-        text = rows_sql(rows, Moment.DELTA, self._changed, cuts)
-        self._take(cuts)
-        return text
+    def remember(self, name: str, batch: pa.Table) -> None:
+        """Know a small table that later looks go by."""
+        self._batches[name] = batch
 
-    def touched(self, rows: RowBlock, moment: Moment, keys: str, batch: pa.Table) -> str:
-        """Some rows, of which only those with keys in a small table matter: its columns are called as theirs."""
-        fresh = Fresh(rows.tree)
-        found = at(rows.tree, moment, fresh)
-        columns = {
-            name: each for name, each in zip(rows.names, rows.columns, strict=True) if name in batch.column_names
-        }
-        wanted = [each for each in columns.values() if each.type not in ("FLOAT", "DOUBLE")]
-        by = tuple(fresh.like(each) for each in wanted)
-        names = tuple(name for name, each in columns.items() if each in wanted)
-        self._batches[keys] = batch
-        leaf = Scan(LEAF, by, names, Moment.DELTA, cut=keys)
-        cuts = Cuts(self._sizes, fresh, self._taken)
-        pairs = [(own.id, key, True) for own, key in zip(wanted, by, strict=True)]
-        tree = cuts.restricted(found.tree, pairs, leaf)
-        self._take(cuts)
-        return printed_rows(rows, replace(found, tree=tree))
-
-    def _take(self, cuts: Cuts) -> None:
-        for look in cuts.looks:
-            self._look(look)
-        self._taken += len(cuts.looks)
-
-    def _look(self, look: Look) -> None:
+    def look(self, look: Look) -> None:
+        """Read what a look asks for, so that it is there under its name."""
+        self.taken += 1
         names = tuple(name_of(each) for each in look.keys.output)
         text = f"SELECT DISTINCT {', '.join(names)} FROM ({print_tree(look.keys)})"
         ranges = self._ranges(look, look.keys.output[0])
-        frame = self._workspace.run(text, self._view, pace=Pace.SOME)
+        frame = self._workspace.run(text, self._view, Reads.of(look.keys), pace=Pace.SOME)
         wanted = Keys(frame, names, look.columns, ranges, look.nulls)
         relation, used = RelationId(look.relation), list(look.used)
         rows = self._workspace.part(relation, used, wanted)
@@ -115,7 +86,8 @@ class Cutter:
             f"SELECT {names} FROM {now} AS a LEFT ANTI JOIN {delta} AS d ON a.{ROW_ID} = d.{ROW_ID}"
             f" UNION ALL SELECT {names} FROM {delta} WHERE {DIFF} < 0"
         )
-        frame = self._workspace.run(text, self._view, pace=Pace.SOME)
+        reads = Reads(frozenset({(RelationId(look.relation), Moment.DELTA)}), frozenset({now}))
+        frame = self._workspace.run(text, self._view, reads, pace=Pace.SOME)
         F.broadcast(frame).createOrReplaceTempView(look.name)
 
     def _ranges(self, look: Look, key: Attribute) -> Ranges | None:
@@ -127,7 +99,7 @@ class Cutter:
         if scan.cut is not None:
             found = [self._batches[each] for each in (scan.cut, f"{scan.cut}_now") if each in self._batches]
             before = self._of_change(RelationId(scan.relation))(column) if scan.moment == Moment.BEFORE else ()
-            known = [ranges_of(batch, column) for batch in found]
+            known = [ranges_of(batch, column, self._limits.key_ranges) for batch in found]
             return united([*known, *([before] if scan.moment == Moment.BEFORE else [])]) if known else None
         return self._of_change(RelationId(scan.relation))(column) if scan.moment == Moment.DELTA else None
 
@@ -137,6 +109,6 @@ class Cutter:
             return lambda _: None
         small = self._workspace.small_delta(relation)
         if small is not None:
-            return partial(ranges_of, small)
+            return partial(ranges_of, small, most=self._limits.key_ranges)
         warehouse, files = self._workspace.runtime.warehouse, self._workspace.delta(relation)
         return lambda column: (found,) if (found := column_range(warehouse, files, column)) else None

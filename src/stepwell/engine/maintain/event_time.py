@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from stepwell.algebra.expressions import Named
+from stepwell.algebra.printing import print_expression
 from stepwell.catalog import Transaction, control, files, relations, watermarks, writes
 from stepwell.engine.definitions import Definitions, load, load_in
 from stepwell.engine.failures import translated
@@ -20,9 +22,10 @@ from stepwell.model.epochs import Epoch
 from stepwell.model.errors import InvalidDefinitionError, warn
 from stepwell.model.files import DIFF, DataFile
 from stepwell.model.relations import Relation, WatermarkRule, is_integer_time
-from stepwell.model.types import DATE, TIMESTAMP_NTZ, DataType, quote
+from stepwell.model.types import quote
 from stepwell.model.views import RelationId
 from stepwell.model.watermarks import FOREVER, NEVER, MarkRecord, moment_of, written
+from stepwell.rules.lateness import is_before
 from stepwell.storage import scan_delta, time_reach
 
 
@@ -70,12 +73,13 @@ class Marks:
 def advance(
     runtime: Runtime,
     definitions: Definitions,
+    epoch: Epoch,
     deltas: Mapping[RelationId, Sequence[DataFile]],
     stopped: AbstractSet[RelationId],
 ) -> Marks:
     """The watermarks after an epoch with these changes; the views that are `stopped` stay where they are."""
     with runtime.catalog.read() as tx:
-        before = watermarks.get_all(tx)
+        before = watermarks.get_all_at(tx, epoch)
     now = runtime.clock.now()
     tables = []
     for id_, relation in definitions.by_id.items():
@@ -131,27 +135,13 @@ def _within(
 ) -> tuple[int | None, int]:
     """The last moment of some rows that lies within a limit, and how many come after it."""
     type_ = table.column(column).type
-    far = "false" if limit >= FOREVER else f"NOT {is_before(quote(column), type_, limit + 1)}"
+    near = print_expression(is_before(Named(quote(column), str(type_)), limit + 1)) if limit < FOREVER else "true"
+    far = f"NOT {near}"
     with translated():
         rows = scan_delta(runtime.spark.session, runtime.warehouse, table, new).where(f"{DIFF} > 0")
         found = rows.selectExpr(f"max(IF({far}, NULL, {quote(column)}))", f"count_if({far})").first()
     assert found is not None
     return (None if found[0] is None else moment_of(found[0])), found[1]
-
-
-def is_before(column: str, type_: DataType, mark: int) -> str:
-    """Whether the value of a time column lies before a moment."""
-    if mark == NEVER:
-        return "false"
-    if mark == FOREVER:
-        return f"({column} IS NOT NULL)"
-    if is_integer_time(type_):
-        return f"({column} < {mark}L)"
-    if type_ == DATE:
-        return f"(CAST({column} AS TIMESTAMP) < timestamp_micros({mark}L))"
-    if type_ == TIMESTAMP_NTZ:
-        return f"({column} < CAST(timestamp_micros({mark}L) AS TIMESTAMP_NTZ))"
-    return f"({column} < timestamp_micros({mark}L))"
 
 
 def advance_watermark(runtime: Runtime, name: str, upto: object) -> Epoch | None:
@@ -214,7 +204,7 @@ def request_emission(runtime: Runtime) -> Epoch | None:
 
 def is_timer_due(runtime: Runtime) -> bool:
     """Whether time alone asks for a barrier: a view has waited its interval, or a table has gone idle."""
-    definitions: Definitions | None = runtime.cache.get("definitions")
+    definitions = runtime.definitions.known
     if definitions is not None and not definitions.periodic and not definitions.idling:
         return False
     now = runtime.clock.now()

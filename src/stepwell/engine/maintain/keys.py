@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
+from stepwell.model.limits import Limits
 from stepwell.model.types import literal, quote
 from stepwell.plan import Content
 from stepwell.storage import Narrowing, Warehouse, column_range
@@ -18,12 +19,6 @@ from stepwell.storage import Narrowing, Warehouse, column_range
 KeyValue = int | str | datetime.date
 Ranges = tuple[tuple[KeyValue, KeyValue], ...]
 """From the least to the greatest value of each, both included."""
-
-FEW = 4
-"""So many ranges are told apart: new rows, and two or three places where old ones have changed."""
-
-MOST = 0.5
-"""Bounds that leave more than this share of a range are not said: Spark would compile the text anew for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +35,9 @@ class Keys:
     condition: str | None = None
     """What the rows have to fulfil besides."""
 
-    def narrowing(self, warehouse: Warehouse, content: Content) -> Narrowing:
+    def narrowing(self, warehouse: Warehouse, content: Content, limits: Limits) -> Narrowing:
         """The rows of a relation that have one of the keys."""
-        conditions = [each for each in (self.condition, self._bounds(warehouse, content)) if each]
+        conditions = [each for each in (self.condition, self._bounds(warehouse, content, limits.bounds_share)) if each]
         same = "<=>" if self.nulls else "="
         columns = [f"_sw_wanted{index}" for index in range(len(self.names))]
         ours = [f"{quote(name)} AS {column}" for name, column in zip(self.names, columns, strict=True)]
@@ -54,19 +49,19 @@ class Keys:
 
         return narrow
 
-    def _bounds(self, warehouse: Warehouse, content: Content) -> str | None:
+    def _bounds(self, warehouse: Warehouse, content: Content, most: float) -> str | None:
         """A condition that lets row groups be skipped, if it is worth its while."""
         if self.ranges is None:
             return None
         there = column_range(warehouse, content.files, self.columns[0])
-        if there is not None and sum(_share(each, there) for each in self.ranges) > MOST:
+        if there is not None and sum(_share(each, there) for each in self.ranges) > most:
             return None
         column = quote(self.columns[0])
         return " OR ".join(f"{column} BETWEEN {literal(low)} AND {literal(high)}" for low, high in self.ranges)
 
 
-def ranges_of(batch: pa.Table, column: str) -> Ranges | None:
-    """Few ranges that hold all values of a column of a small table, where these are plain: cut at the widest gaps."""
+def ranges_of(batch: pa.Table, column: str, most: int) -> Ranges | None:
+    """At most so many ranges that hold all values of a column of a small table, if plain: cut at the widest gaps."""
     values = batch.column(column).to_pylist()
     if not values or not all(isinstance(value, int | str | datetime.date) for value in values):
         return None
@@ -74,7 +69,7 @@ def ranges_of(batch: pa.Table, column: str) -> Ranges | None:
     ends = [0, len(values)]
     if not isinstance(values[0], str):
         gaps = sorted(range(1, len(values)), key=lambda index: values[index] - values[index - 1])
-        ends = sorted([*ends, *gaps[-(FEW - 1) :]])
+        ends = sorted([*ends, *gaps[len(gaps) - min(len(gaps), most - 1) :]])
     return tuple((values[first], values[last - 1]) for first, last in itertools.pairwise(ends))
 
 

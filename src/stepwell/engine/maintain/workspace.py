@@ -5,15 +5,15 @@ A text names what it reads (`_sw_rel7_a`); the workspace puts that there, from t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 
-from stepwell.algebra.nodes import Moment
+from stepwell.algebra.nodes import Moment, Node, scans_of
 from stepwell.algebra.printing import scan_name
 from stepwell.catalog import barriers, files
 from stepwell.engine.maintain.keys import Keys
@@ -22,28 +22,38 @@ from stepwell.engine.session import Pace
 from stepwell.model.epochs import Epoch
 from stepwell.model.errors import UnsupportedError
 from stepwell.model.files import DIFF, EPOCH, ROW_ID, DataFile, NewFile, Store
+from stepwell.model.limits import Limits
 from stepwell.model.relations import Relation
 from stepwell.model.types import quote
-from stepwell.model.views import RelationId
+from stepwell.model.views import RelationId, Settings
 from stepwell.plan import Content, changes_between, content_at
 from stepwell.plan.cuts import Change
 from stepwell.sql import outside_code
 from stepwell.sql.statements import Slice
 from stepwell.storage import net_changes, read_delta, scan_changes, scan_content, scan_delta, small_frame
 
-OWN, KEPT = "_sw_own", "_sw_kept"
-"""What a view holds, and its state, both as they were before the epoch."""
 
-QUICK, FEW = 8 * 2**20, 20_000
-"""A text over fewer bytes and rows than these is done before Spark would have compiled it."""
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What a text reads: relations, each at a moment, and what was put beside them under a name."""
 
-SMALL_DELTA = 2 * 2**20
-"""A change in files of fewer bytes than this is read once and kept in memory for all that read it."""
+    relations: frozenset[tuple[RelationId, Moment]] = frozenset()
+    names: frozenset[str] = frozenset()
 
-SOME = 32 * 2**20
-"""A text over fewer bytes than these joins nothing that Spark would have to plan again."""
+    @classmethod
+    def of(cls, *trees: Node) -> Reads:
+        """What some trees read."""
+        scans = [scan for tree in trees for scan in scans_of(tree)]
+        plain = frozenset((RelationId(scan.relation), scan.moment) for scan in scans if scan.cut is None)
+        return cls(plain, frozenset(scan.cut for scan in scans if scan.cut is not None))
 
-_NAME = re.compile(r"\b_sw_rel(\d+)(?:_([abd]))?\b")
+    @classmethod
+    def now(cls, relations: Iterable[int]) -> Reads:
+        """What a text reads that names relations as they are."""
+        return cls(frozenset((RelationId(each), Moment.NOW) for each in relations))
+
+    def and_(self, *names: str) -> Reads:
+        return Reads(self.relations, self.names | {*names})
 
 
 class Workspace:
@@ -78,9 +88,12 @@ class Workspace:
     def session(self) -> SparkSession:
         return self._session or self.runtime.spark.maintenance()
 
-    def beside(self, worker: int) -> Workspace:
-        """The same workspace for another worker: what is there and what comes is shared, the session is its own."""
-        other = Workspace(self.runtime, self._by_id, self.epoch, {}, self.runtime.spark.maintenance(worker))
+    def beside(self, worker: int, settings: Settings = ()) -> Workspace:
+        """The same workspace for another worker: what is there and what comes is shared, the session is its own.
+
+        In it the text of a view means what it meant under the `settings` that the view was created with.
+        """
+        other = Workspace(self.runtime, self._by_id, self.epoch, {}, self.runtime.spark.maintenance(worker, settings))
         other._deltas, other._before, other._small_deltas = self._deltas, self._before, self._small_deltas
         return other
 
@@ -100,6 +113,11 @@ class Workspace:
         """Whether the changes since an epoch are all there."""
         with self.runtime.catalog.read() as tx:
             return epoch >= barriers.oldest(tx)
+
+    @property
+    def relations(self) -> Mapping[RelationId, Relation]:
+        """All relations that are there."""
+        return self._by_id
 
     def delta(self, relation: RelationId) -> tuple[DataFile, ...]:
         return self._deltas.get(relation, ())
@@ -137,33 +155,35 @@ class Workspace:
 
     def offer(self, name: str, batch: pa.Table) -> None:
         """Let texts read a small table under a name."""
-        small_frame(self.session, batch).createOrReplaceTempView(name)
+        small_frame(self.session, batch, self.runtime.limits).createOrReplaceTempView(name)
         self._batches[name] = batch
 
     def run(
-        self, text: str, view: Relation, *others: tuple[str, Callable[[], DataFrame]], pace: Pace | None = None
+        self,
+        text: str,
+        view: Relation,
+        reads: Reads,
+        others: Mapping[str, Callable[[], DataFrame]] | None = None,
+        *,
+        pace: Pace | None = None,
     ) -> DataFrame:
-        """Spark's plan of a text over the inputs of `view`; `others` are names that it may also read."""
+        """Spark's plan of a text over the inputs of `view`; `others` are what else it may read, made if it does."""
         if outside_code(Slice(text, 0, len(text))):  # no statement of ours has made such a view
             raise UnsupportedError(f'{view.kind} "{view.name}" runs code from outside the database')
         offered, rows = self.bytes, 0
         columns = {source.relation: source.columns for source in view.view.inputs}
-        for match in dict.fromkeys(_NAME.findall(text)):
-            relation = RelationId(int(match[0]))
-            moment = Moment(match[1])
+        for relation, moment in sorted(reads.relations):
             name = scan_name(relation, moment)
-            if relation not in columns:
-                continue  # a word in a text of the user's
             if self._there.get(name) != columns[relation]:
                 self._frame(relation, columns[relation], moment).createOrReplaceTempView(name)
                 self._there[name] = columns[relation]
             self.bytes += self._offered(relation, moment)
             rows += self._rows(relation, moment)
-        for name, make in others:
-            if re.search(rf"\b{name}\b", text):
-                make().createOrReplaceTempView(name)
-        rows += sum(batch.num_rows for name, batch in self._batches.items() if re.search(rf"\b{name}\b", text))
-        self.runtime.spark.keep_pace(self.session, pace or _pace(self.bytes - offered, rows))
+        for name in reads.names & (others or {}).keys():
+            assert others is not None
+            others[name]().createOrReplaceTempView(name)
+        rows += sum(self._batches[name].num_rows for name in reads.names & self._batches.keys())
+        self.runtime.spark.keep_pace(self.session, pace or _pace(self.bytes - offered, rows, self.runtime.limits))
         return self.session.sql(text)
 
     def stored(self, relation: Relation, keys: Keys | None = None) -> DataFrame:
@@ -184,10 +204,11 @@ class Workspace:
     def _scan(
         self, relation: Relation, content: Content, keys: Keys | None, columns: Sequence[str] | None = None
     ) -> DataFrame:
-        session, warehouse = self.session, self.runtime.warehouse
+        session, warehouse, limits = self.session, self.runtime.warehouse, self.runtime.limits
         if keys is None:
-            return scan_content(session, warehouse, relation, content, columns)
-        return scan_content(session, warehouse, relation, content, columns, keys.narrowing(warehouse, content))
+            return scan_content(session, warehouse, relation, content, limits, columns)
+        narrow = keys.narrowing(warehouse, content, limits)
+        return scan_content(session, warehouse, relation, content, limits, columns, narrow)
 
     def changes(self, relation: RelationId) -> DataFrame:
         """What has come and gone of a relation."""
@@ -205,7 +226,8 @@ class Workspace:
 
     def small_delta(self, id_: RelationId) -> pa.Table | None:
         """What the epoch did to a relation, if that is little."""
-        if self._missed.get(id_) or sum(file.statistics.bytes for file in self.delta(id_)) > SMALL_DELTA:
+        size = sum(file.statistics.bytes for file in self.delta(id_))
+        if self._missed.get(id_) or size > self.runtime.limits.small_delta_bytes:
             return None
         if id_ not in self._small_deltas:
             self._small_deltas[id_] = read_delta(self.runtime.warehouse, self._by_id[id_], self.delta(id_))
@@ -226,19 +248,19 @@ class Workspace:
     def _frame(self, id_: RelationId, columns: Sequence[str], moment: Moment) -> DataFrame:
         relation = self._by_id[id_]
         names = [quote(name) for name in columns]
-        warehouse = self.runtime.warehouse
+        warehouse, limits = self.runtime.warehouse, self.runtime.limits
         if moment == Moment.DELTA:
             small = self.small_delta(id_)
             if small is not None:
-                return small_frame(self.session, small.select([*columns, ROW_ID, DIFF]))
+                return small_frame(self.session, small.select([*columns, ROW_ID, DIFF]), limits)
             return self._changes(relation).select(*names, ROW_ID, DIFF)
         content = self.before(id_) if moment == Moment.BEFORE else self.after(id_)
-        frame = scan_content(self.session, warehouse, relation, content, columns)
+        frame = scan_content(self.session, warehouse, relation, content, limits, columns)
         return frame.select(*names, ROW_ID) if moment != Moment.NOW else frame.select(*names)
 
 
-def _pace(size: int, rows: int) -> Pace:
+def _pace(size: int, rows: int, limits: Limits) -> Pace:
     """How to go about a text that reads so many bytes and rows."""
-    if size <= QUICK and rows <= FEW:
+    if size <= limits.uncompiled_bytes and rows <= limits.uncompiled_rows:
         return Pace.FEW
-    return Pace.SOME if size <= SOME else Pace.MANY
+    return Pace.SOME if size <= limits.planned_once_bytes else Pace.MANY

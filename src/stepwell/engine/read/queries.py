@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import DataFrame
 
 from stepwell.engine.failures import translated
+from stepwell.engine.read.deferred import FACES, DeferredReads, Face
 from stepwell.engine.read.snapshots import Snapshot
 from stepwell.engine.read.stopped import stopped
 from stepwell.engine.read.system import SYSTEM_NAMESPACE, system_frame
@@ -28,7 +29,7 @@ from stepwell.model.relations import Relation, RelationKind
 from stepwell.model.rows import Rows
 from stepwell.model.types import quote, whole_number
 from stepwell.model.views import placeholder
-from stepwell.plan.lateness import AT, SIGN
+from stepwell.rules.lateness import AT, SIGN
 from stepwell.sql import (
     QUERY,
     AsOf,
@@ -43,7 +44,6 @@ from stepwell.sql import (
 )
 from stepwell.sql.statements import Name, Slice
 
-_TRIES = 10
 """How often relations are looked up before the user hears that they keep changing."""
 
 _SAMPLE = re.compile(
@@ -74,13 +74,13 @@ class Binding:
         """Bind every relation that `text` names."""
         if text is None:
             return
-        code = None if self._runtime.permissions.external_code else outside_code(text)
+        code = None if self._runtime.switches.external_code else outside_code(text)
         if code is not None:
             raise not_allowed(code, EXTERNAL_CODE)
         self.replacements.update(window_calls(text))
         for reference in find_references(text, prefix):
             if is_file(reference.name):
-                if not self._runtime.permissions.external_code:
+                if not self._runtime.switches.external_code:
                     raise not_allowed(reference.name.slice, EXTERNAL_CODE)
                 continue
             if len(reference.name.parts) > 1 and reference.name.parts[0].lower() == "global_temp":
@@ -104,7 +104,7 @@ class Binding:
         """Let Spark analyze the text; nothing is computed yet."""
         self._runtime.require_wanted()
         spark = self._runtime.spark
-        spark.let_read_files(self._runtime.permissions.external_code)
+        spark.let_read_files(self._runtime.switches.external_code)
         with translated(composition):
             return spark.session.sql(composition.text)
 
@@ -130,20 +130,40 @@ class Binding:
                 raise UnsupportedError(f'view "{relation.name}" has no changes of its own')
             frame = snapshot.changes(relation, reference.changes.after, reference.changes.upto)
             return frame.select(*(quote(column.name) for column in relation.columns), DIFF, EPOCH)
-        if "$" in relation_name:
-            return self._face(reference, relation_name)
         epoch = self._epoch(reference.as_of) if reference.as_of else None
+        if "$" in relation_name:
+            return self._face(reference, relation_name, epoch)
         relation = snapshot.relation(relation_name) if epoch is None else snapshot.relation_at(relation_name, epoch)
         if relation.kind == RelationKind.VIEW:
             return self._plain_view(relation, epoch)
         return self._stored(relation, epoch, [column.name for column in relation.columns])
 
-    def _face(self, reference: Reference, name: str) -> DataFrame:
-        """`view$late`: the changes that came too late for a view, with their signs and epochs."""
+    def _face(self, reference: Reference, name: str, epoch: Epoch | None) -> DataFrame:
+        """A view as something else than its rows: what is stored of it, its query, or what came too late for it."""
         base, _, face = name.rpartition("$")
-        relation = self._snapshot.relation(base)
-        if face.lower() != "late":
-            raise UndefinedTableError(f'{relation.kind} "{base}" has no face "{face}"', hint=f"There is {base}$late.")
+        relation = self._snapshot.relation(base) if epoch is None else self._snapshot.relation_at(base, epoch)
+        faces = [each.value for each in FACES] if relation.deferral is not None else ["late"]
+        if face.lower() not in faces:
+            offered = " and ".join(f"{base}${each}" for each in faces)
+            raise UndefinedTableError(f'{relation.kind} "{base}" has no face "{face}"', hint=f"There is {offered}.")
+        if relation.deferral is not None:
+            return self._deferred(relation, epoch, Face(face.lower()), [column.name for column in relation.columns])
+        return self._late(reference, relation, base, name)
+
+    def _deferred(self, view: Relation, epoch: Epoch | None, face: Face, columns: Sequence[str]) -> DataFrame:
+        """A face of a deferred view; inside a transaction, too, it is that of the newest readable epoch."""
+        runtime = self._runtime
+        reads = DeferredReads(runtime, runtime.spark.under(()), self._snapshot.epoch if epoch is None else epoch)
+        rows = reads.face(view, face).select(*(quote(name) for name in columns))
+        self.bytes += reads.bytes
+        if rows.sparkSession is runtime.spark.session:
+            return rows
+        name = runtime.temporary_name()  # the user's session has other settings: the view means what it did
+        rows.createOrReplaceGlobalTempView(name)
+        return runtime.spark.session.table(f"global_temp.{name}")
+
+    def _late(self, reference: Reference, relation: Relation, base: str, name: str) -> DataFrame:
+        """`view$late`: the changes that came too late for a view, with their signs and epochs."""
         if reference.as_of:
             raise UnsupportedError(f'"{name}" shows the present only', hint="Its _epoch says when each row came.")
         judge = None
@@ -161,6 +181,8 @@ class Binding:
         return rows.selectExpr(*shown, f"{SIGN} AS {DIFF}", f"{AT} AS {EPOCH}")
 
     def _stored(self, relation: Relation, epoch: Epoch | None, columns: Sequence[str]) -> DataFrame:
+        if relation.deferral is not None:
+            return self._deferred(relation, epoch, Face.USER, columns)
         if epoch is None and (said := stopped(self._runtime, relation)):
             warn(said)
         content = self._snapshot.content(relation, epoch)
@@ -171,7 +193,7 @@ class Binding:
         """What a plain view stands for, with all that it reads at one epoch."""
         text = view.view.bound
         for source in view.view.inputs:
-            relation = self._snapshot.relation_numbered(source.relation)
+            relation = self._snapshot.relation_numbered(source.relation, epoch)
             name = self.add_view(self._stored(relation, epoch, source.columns))
             text = re.sub(rf"\b{placeholder(source.relation)}\b", name, text)
         refuse_outside(Slice(text, 0, len(text)))
@@ -202,13 +224,14 @@ def run_query(runtime: Runtime, snapshot: Snapshot, text: Slice, prefix: str = "
 
 def answer_query(runtime: Runtime, text: Slice, look: Callable[[], Snapshot]) -> DataFrame:
     """The answer to a query on what `look` finds, looked at again if it was changed while it was looked up."""
-    for attempt in range(_TRIES):
+    tries = runtime.limits.conflict_tries
+    for attempt in range(tries):
         snapshot = look()
         frame = run_query(runtime, snapshot, text)
         try:
             snapshot.require_whole()
         except ConflictError:
-            if attempt == _TRIES - 1:
+            if attempt == tries - 1:
                 raise
         else:
             return frame

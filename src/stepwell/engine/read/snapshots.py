@@ -44,9 +44,13 @@ class Snapshot:
         with self._runtime.catalog.read() as tx:
             return relations.get(tx, name, None if self._staged is not None else self.epoch)
 
-    def relation_numbered(self, id_: RelationId) -> Relation:
+    def relation_numbered(self, id_: RelationId, epoch: Epoch | None = None) -> Relation:
+        """The relation of this number as the snapshot sees it, or as it was at an epoch that the user chose."""
+        at = epoch if epoch is not None or self._staged is not None else self.epoch
         with self._runtime.catalog.read() as tx:
-            found = relations.by_id(tx, id_)
+            found = relations.by_id(tx, id_, at) or relations.by_id(tx, id_)
+        if found is None and epoch is not None:
+            raise EpochNotRetainedError(f"what was read at epoch {epoch} is dropped since, and its rows are not kept")
         if found is None:
             raise ConflictError("a relation was dropped while it was looked up")
         return found
@@ -90,7 +94,9 @@ class Snapshot:
 
     def rows(self, relation: Relation, content: Content) -> DataFrame:
         """Content as a DataFrame, with the hidden columns."""
-        return scan_content(self._runtime.spark.session, self._runtime.warehouse, relation, content)
+        return scan_content(
+            self._runtime.spark.session, self._runtime.warehouse, relation, content, self._runtime.limits
+        )
 
     def changes(self, relation: Relation, after: int, upto: int | None) -> DataFrame:
         """The changelogs of the epochs (after, upto], consolidated epoch by epoch."""

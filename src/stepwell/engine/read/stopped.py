@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from stepwell.catalog import relations, views
+from stepwell.catalog import lives
+from stepwell.engine.definitions import load_in
 from stepwell.engine.runtime import Runtime
 from stepwell.model.epochs import Epoch
+from stepwell.model.lifecycle import Failed, Serving, runs, why_stopped
 from stepwell.model.relations import Relation
-from stepwell.model.views import ViewState, held
 
 
 def failed_in(runtime: Runtime, epoch: Epoch) -> list[str]:
     """The views that could not follow an epoch, each with the reason."""
     with runtime.catalog.read() as tx:
-        failed = [
-            record
-            for record in views.get_all(tx).values()
-            if record.state == ViewState.ERROR and record.reflects == epoch - 1
-        ]
-        named = [(relations.by_id(tx, record.relation), record) for record in failed]
+        all_lives, by_id = lives.get_all(tx), load_in(runtime, tx).by_id
     return [
-        f'materialized view "{relation.name}" has failed and stays as of epoch {record.reflects}: {record.reason}'
-        for relation, record in named
-        if relation is not None and not relation.is_hidden
+        f'materialized view "{by_id[id_].name}" has failed and stays as of epoch {life.reflects}: {life.condition.why}'
+        for id_, life in all_lives.items()
+        if isinstance(life, Serving) and isinstance(life.condition, Failed) and life.reflects == epoch - 1
+        if id_ in by_id and not by_id[id_].is_hidden
     ]
 
 
@@ -30,11 +27,12 @@ def stopped(runtime: Runtime, relation: Relation) -> str | None:
     if not relation.is_maintained:
         return None
     with runtime.catalog.read() as tx:
-        record = views.get_all(tx).get(relation.id)
-    if record is None or record.state == ViewState.RUNNING:
-        return None
-    what = "has failed" if record.state == ViewState.ERROR else "is paused"
+        life = lives.get_all(tx).get(relation.id)
+        if not isinstance(life, Serving) or runs(life):
+            return None
+        why = why_stopped(life, load_in(runtime, tx).name)
+    what = "has failed" if isinstance(life.condition, Failed) else "is paused"
     return (
-        f'materialized view "{relation.name}" {what} and shows epoch {held(record.reflects)}: {record.reason}; '
+        f'materialized view "{relation.name}" {what} and shows epoch {life.reflects}: {why}; '
         f"ALTER MATERIALIZED VIEW {relation.name} RESUME brings it up to date"
     )

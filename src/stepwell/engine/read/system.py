@@ -9,12 +9,29 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from stepwell.catalog import Transaction, barriers, control, files, loads, relations, views, watermarks
+from stepwell.catalog import (
+    Transaction,
+    barriers,
+    control,
+    deferrals,
+    files,
+    jobs,
+    lives,
+    loads,
+    relations,
+    views,
+    watermarks,
+)
 from stepwell.engine.definitions import load_in
+from stepwell.engine.read.deferred import buckets_of, stale_labels
 from stepwell.engine.read.lineage import parents_of_column
 from stepwell.engine.runtime import Runtime
 from stepwell.model.durations import format_duration
 from stepwell.model.errors import UndefinedTableError, nearest
+from stepwell.model.intervals import Interval, common
+from stepwell.model.invalidations import InvalidationLog
+from stepwell.model.jobs import JobState
+from stepwell.model.lifecycle import Life, ViewState, reflected, state_of, why_stopped
 from stepwell.model.relations import Chunking, Column, Relation, RelationKind, is_integer_time
 from stepwell.model.rows import Rows
 from stepwell.model.types import BIGINT, BOOLEAN, STRING, TIMESTAMP
@@ -121,27 +138,53 @@ def _epochs(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
     ]
 
 
-def _views(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
-    records = views.get_all(tx)
+def _views(tx: Transaction, runtime: Runtime) -> list[tuple[SystemValue, ...]]:
+    all_lives = lives.get_all(tx)
+    known = {relation.id: relation for relation in relations.get_all(tx)}
     found: list[tuple[SystemValue, ...]] = []
-    for relation in relations.get_all(tx):
+    for relation in known.values():
         if relation.kind not in (RelationKind.MATERIALIZED, RelationKind.VIEW):
             continue
-        record = records.get(relation.id)
+        life = all_lives.get(relation.id)
         found.append(
             (
                 relation.name,
                 relation.id,
                 relation.kind.value,
-                record.state.value if record else None,
-                record.reflects if record and record.reflects >= 0 else None,
-                record.reason if record else None,
-                relation.view.policy.value if record else None,
+                _state(relation, life).value if life else None,
+                reflected(life) if life else None,
+                why_stopped(life, lambda id_: known[id_].name) if life else None,
+                relation.view.policy.value if life else None,
                 relation.created_epoch,
                 relation.view.text,
+                *_deferred(tx, runtime, relation),
             )
         )
     return found
+
+
+def _state(relation: Relation, life: Life) -> ViewState:
+    """A view's life in one word; of a deferred one, whether its schedule goes on."""
+    return ViewState.PAUSED if relation.deferral is not None and relation.deferral.paused else state_of(life)
+
+
+def _deferred(tx: Transaction, runtime: Runtime, view: Relation) -> tuple[SystemValue, ...]:
+    """What is special about a deferred view: how far it is stored, its lag and schedule, how much is stale."""
+    deferral = view.deferral
+    if deferral is None:
+        return (None,) * 4
+    done = deferrals.completed(tx, view.id)
+    buckets = buckets_of(deferral)
+    first = buckets.storable.start
+    stale = common(stale_labels(tx, load_in(runtime, tx), view, None), (Interval(first, max(first, done)),))
+    endless = any(each.start == first for each in stale)
+    lag = str(deferral.lag) if deferral.integer else format_duration(deferral.lag)
+    return (
+        written(done, integer=deferral.integer),
+        lag,
+        format_duration(deferral.schedule) if deferral.schedule else None,
+        None if endless else buckets.count(stale, runtime.limits.counted_buckets),
+    )
 
 
 def _dependencies(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
@@ -248,7 +291,105 @@ def _instant(microseconds: int | None) -> datetime.datetime | None:
     return datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=microseconds)
 
 
+def _thresholds(tx: Transaction, runtime: Runtime) -> list[tuple[SystemValue, ...]]:
+    """How far sources are watched, and how far the continuous aggregates over them are complete."""
+    known = load_in(runtime, tx)
+    found: list[tuple[SystemValue, ...]] = []
+    for view in known.by_id.values():
+        if view.deferral is not None:
+            source, integer = known.by_id[view.deferral.source], view.deferral.integer
+            threshold = deferrals.threshold(tx, source.id, view.deferral.column)
+            ends = [NEVER if threshold is None else threshold, deferrals.completed(tx, view.id)]
+            said = [written(each, integer=integer) for each in ends]
+            found.append((view.name, source.name, view.deferral.column, *said, view.deferral.lag))
+    return found
+
+
+def _invalidations(tx: Transaction, runtime: Runtime) -> list[tuple[SystemValue, ...]]:
+    """What was changed below thresholds: in the logs of sources, and in those of views."""
+    known = load_in(runtime, tx)
+    found: list[tuple[SystemValue, ...]] = []
+    logs: dict[tuple[RelationId, str | None], tuple[InvalidationLog, bool]] = {}
+    for view in known.by_id.values():
+        deferral = view.deferral
+        if deferral is not None:
+            logs[view.id, None] = deferrals.view_log(tx, view.id), deferral.integer
+            watched = [(deferral.source, deferral.column), *((id_, "") for id_ in deferral.dimensions)]
+            for id_, column in watched:
+                logs[id_, column] = deferrals.source_log(tx, id_, column), deferral.integer
+    for (id_, time), (log, integer) in logs.items():
+        for each in log:
+            ends = [written(end, integer=integer) for end in (each.range.start, each.range.end)]
+            found.append((known.name(id_), "view" if time is None else "source", time or None, *ends, each.epoch))
+    return found
+
+
+def _jobs(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
+    """What goes on beside statements, and what has ended: the latest last."""
+    names = {relation.id: relation.name for relation in relations.get_all(tx)}
+    return [
+        (
+            job.id,
+            job.kind.value,
+            names.get(job.relation),
+            job.asked_by.value,
+            job.state.value if job.wanted is None else f"{job.state.value}, to be {job.wanted.value}",
+            job.progress.phase,
+            job.progress.done,
+            job.progress.total,
+            job.attempts,
+            job.error.message if job.error else None,
+            _instant(job.created_at),
+            _instant(job.started_at),
+            _instant(job.ended_at),
+            _instant(job.not_before) if job.state == JobState.QUEUED and job.attempts else None,
+        )
+        for job in jobs.get_all(tx)
+    ]
+
+
 SYSTEM_TABLES = {
+    "jobs": SystemTable(
+        (
+            Column("job", BIGINT),
+            Column("kind", STRING),
+            Column("name", STRING),
+            Column("asked_by", STRING),
+            Column("state", STRING),
+            Column("phase", STRING),
+            Column("done", BIGINT),
+            Column("total", BIGINT),
+            Column("attempts", BIGINT),
+            Column("error", STRING),
+            Column("created_at", TIMESTAMP),
+            Column("started_at", TIMESTAMP),
+            Column("ended_at", TIMESTAMP),
+            Column("next_attempt_at", TIMESTAMP),
+        ),
+        _jobs,
+    ),
+    "thresholds": SystemTable(
+        (
+            Column("view", STRING),
+            Column("source", STRING),
+            Column("time_column", STRING),
+            Column("threshold", STRING),
+            Column("completed", STRING),
+            Column("lag", BIGINT),
+        ),
+        _thresholds,
+    ),
+    "invalidations": SystemTable(
+        (
+            Column("name", STRING),
+            Column("log", STRING),
+            Column("time_column", STRING),
+            Column("start", STRING),
+            Column("end", STRING),
+            Column("epoch", BIGINT),
+        ),
+        _invalidations,
+    ),
     "views": SystemTable(
         (
             Column("name", STRING),
@@ -260,6 +401,10 @@ SYSTEM_TABLES = {
             Column("refresh_policy", STRING),
             Column("created_epoch", BIGINT),
             Column("query", STRING),
+            Column("completed", STRING),
+            Column("lag", STRING),
+            Column("schedule", STRING),
+            Column("stale_buckets", BIGINT),
         ),
         _views,
     ),

@@ -51,11 +51,6 @@ BAD, FILE, PLACE = "_sw_bad", "_sw_file", "_sw_place"
 _PATH = "_metadata.file_path AS _sw_path"
 _MARK = "stepwell: line of file"
 _SHOWN = 300
-_PART_BYTES = 64 * 2**20
-"""About how much text goes into one part of a load from several files."""
-
-_FEW = 16
-"""Up to so many files of text are read one by one, which takes longer to plan and no sorting."""
 
 _ENDINGS = {
     ".parquet": Format.PARQUET, ".csv": Format.CSV, ".json": Format.JSON, ".jsonl": Format.JSON, ".ndjson": Format.JSON,
@@ -131,7 +126,7 @@ class Loading:
             with _naming(self.files[number]):
                 shapes.append(self._text_schema(self.files[number], relation, columns))
         frames = []
-        groups = _together([schema.json() for schema, _ in shapes])
+        groups = _together([schema.json() for schema, _ in shapes], self._runtime.limits.files_one_by_one)
         for group in groups:
             schema, filled = shapes[group[0]]
             numbers = [full[index] for index in group]
@@ -168,7 +163,9 @@ class Loading:
             for name in {uri, re.sub("^file:/+", "file:/", uri)}  # which it is differs from place to place in Spark
         ]
         lost = "raise_error('a file came up that was not asked for: ' || _sw_path)"
-        if len(group) <= _FEW:  # comparing numbers with a few is faster than looking up among many
+        if (
+            len(group) <= self._runtime.limits.files_one_by_one
+        ):  # comparing numbers with a few is faster than looking up among many
             hashes = [(f"WHEN xxhash64({literal(path)}) THEN", number, first) for path, number, first in known]
             files = " ".join(f"{when} {number}" for when, number, _ in hashes)
             firsts = " ".join(f"{when} {first}L" for when, _, first in hashes)
@@ -182,7 +179,7 @@ class Loading:
     def _in_order(self, rows: DataFrame) -> DataFrame:
         """Rows of several files of text, those of each part of the whole together and in order."""
         parallelism = int(self._runtime.spark.session.conf.get("spark.sql.shuffle.partitions") or 2)
-        parts = max(parallelism, self._bytes // _PART_BYTES)
+        parts = max(parallelism, self._bytes // self._runtime.limits.load_part_bytes)
         part = F.expr(f"CAST({PLACE} * {parts} DIV {self._bytes} AS INT)")
         numbered = rows.withColumn("_sw_row", F.monotonically_increasing_id())
         return numbered.repartitionById(parts, part).sortWithinPartitions(PLACE, "_sw_row").drop("_sw_row")
@@ -261,9 +258,9 @@ class Loading:
         )
 
 
-def _together(shapes: Sequence[str]) -> list[list[int]]:
-    """Which files to read together: few one by one, in their order; of many, all those of one shape."""
-    if len(shapes) <= _FEW:
+def _together(shapes: Sequence[str], few: int) -> list[list[int]]:
+    """Which files to read together: up to `few` one by one, in their order; of many, all those of one shape."""
+    if len(shapes) <= few:
         return [[number] for number in range(len(shapes))]
     return _alike(shapes)
 

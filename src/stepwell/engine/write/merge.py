@@ -34,7 +34,7 @@ def stage_merge(runtime: Runtime, snapshot: Snapshot, relation: Relation, statem
     with Binding(runtime, snapshot) as binding:
         pairs, values, reads, existing = _pairs(binding, snapshot, relation, statement)
     pairs = _once(pairs, statement)
-    numbers = row_numbers(reads)
+    numbers = row_numbers(runtime.limits, reads)
     delta = _delta_of_target(relation, numbers.added_to(pairs, NEW), statement, values)
     inserts = [index for index, clause in enumerate(statement.clauses) if isinstance(clause.action, MergeInsert)]
     if inserts:
@@ -42,7 +42,7 @@ def stage_merge(runtime: Runtime, snapshot: Snapshot, relation: Relation, statem
             *(_by_action(values, inserts, each.name, _null(each)).alias(each.name) for each in relation.columns)
         )
         # Numbers of their own: Spark computes the two halves apart, and would not count both in the same order.
-        numbers = row_numbers(reads, series=1)
+        numbers = row_numbers(runtime.limits, reads, series=1)
         delta = delta.unionByName(_delta_of_inserts(relation, numbers.added_to(chosen, NEW), existing))
     if relation.key:
         delta = _one_row_a_key(relation, delta)

@@ -15,13 +15,11 @@ from stepwell.engine.failures import is_too_large
 from stepwell.engine.runtime import Runtime
 from stepwell.model.failpoints import failpoint
 from stepwell.model.files import DIFF, NewFile, Store
+from stepwell.model.limits import Limits
 from stepwell.model.relations import Relation
 from stepwell.model.types import DATE, INSTANTS, quote
 from stepwell.storage import inspect, leaves, write_batch
 from stepwell.storage.types import arrow_schema
-
-SMALL_BYTES = 64 * 2**20
-"""What reads no more than this has its result collected by the driver."""
 
 _WRITER = {
     "maxRecordsPerFile": "4000000",
@@ -34,9 +32,9 @@ _WRITER = {
 SIGN, CHUNK = "_sw_sign", "_sw_chunk"
 
 
-def collect_small(frame: DataFrame, *, reads: int) -> pa.Table | None:
+def collect_small(frame: DataFrame, limits: Limits, *, reads: int) -> pa.Table | None:
     """The rows of a frame that reads so many bytes, or None if they are too many for the driver."""
-    if reads > SMALL_BYTES:
+    if reads > limits.small_result_bytes:
         return None
     try:
         return frame.toArrow()
@@ -50,7 +48,7 @@ def write_result(
     runtime: Runtime, relation: Relation, frame: DataFrame, *, reads: int, signed: bool = False
 ) -> list[NewFile]:
     """Compute a frame that reads so many bytes, and write it: rows, or changes with their signs."""
-    batch = collect_small(frame, reads=reads)
+    batch = collect_small(frame, runtime.limits, reads=reads)
     if batch is None:
         return write_frame(runtime, relation, Store.CHANGES if signed else Store.ROWS, frame, signed=signed)
     return write_collected(runtime, relation, batch)
@@ -58,14 +56,19 @@ def write_result(
 
 def write_collected(runtime: Runtime, relation: Relation, batch: pa.Table) -> list[NewFile]:
     """Write what was collected: as changes if any of it is taken back, else as plain rows."""
-    if not batch.num_rows:
-        return []
     store = Store.ROWS
     if DIFF in batch.schema.names:
         if -1 in batch.column(DIFF).to_pylist():
             store = Store.CHANGES
         else:
             batch = batch.drop_columns([DIFF])
+    return write_batch_as(runtime, relation, store, batch)
+
+
+def write_batch_as(runtime: Runtime, relation: Relation, store: Store, batch: pa.Table) -> list[NewFile]:
+    """Write what was collected as one file of a store; nothing is none."""
+    if not batch.num_rows:
+        return []
     return [write_batch(runtime.warehouse, relation, store, f"{runtime.attempt()}.parquet", batch)]
 
 

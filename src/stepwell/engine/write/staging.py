@@ -17,14 +17,15 @@ from pyspark.sql import functions as F  # noqa: N812
 from stepwell.catalog import relations
 from stepwell.engine.failures import null_message
 from stepwell.engine.runtime import Runtime
-from stepwell.engine.write.results import SMALL_BYTES, chunk_number, collect_small, write_collected, write_frame
+from stepwell.engine.write.results import chunk_number, collect_small, write_collected, write_frame
 from stepwell.model.errors import ConflictError
 from stepwell.model.failpoints import failpoint
 from stepwell.model.files import DIFF, ROW_ID, ROW_VERSION, NewFile, Store
+from stepwell.model.limits import Limits
 from stepwell.model.relations import Relation
 from stepwell.model.types import quote
 from stepwell.model.views import RelationId
-from stepwell.model.writes import EVERYTHING, MANY_KEYS, Position, RelationWrite, Touch
+from stepwell.model.writes import EVERYTHING, Position, RelationWrite, Touch
 
 TOUCH = "_sw_touch"
 
@@ -33,9 +34,6 @@ _FIRST = -(1 << 62)
 
 _SERIES, _SPARK_STRIDE = 1 << 60, 1 << 33
 """How far apart the series of provisional numbers are, and in each the partitions, as Spark itself numbers them."""
-
-_STRIDE = 1 << 24
-"""How many numbers a partition gets that Spark writes by itself; if it has more rows, as many as it can ever have."""
 
 _TOO_MANY_ROWS = "stepwell: a partition has more rows than numbers were reserved for it"
 
@@ -68,9 +66,9 @@ class CountedRows:
         return frame.withColumn(name, F.lit(_FIRST) + F.col(self.place)).drop(self.place)
 
 
-def row_numbers(reads: int, series: int = 0) -> RowNumbers:
+def row_numbers(limits: Limits, reads: int, series: int = 0) -> RowNumbers:
     """Numbers for a statement that reads so many bytes."""
-    return RowNumbers(64 if reads <= SMALL_BYTES else 2048, series)
+    return RowNumbers(limits.few_partitions if reads <= limits.small_result_bytes else limits.many_partitions, series)
 
 
 def reserve(runtime: Runtime, relation: Relation, count: int) -> tuple[int, int]:
@@ -105,7 +103,7 @@ def stage(
     """
     runtime.require_wanted()
     delta = _without_nulls(relation, delta)
-    batch = collect_small(delta.withColumn(TOUCH, _touch(relation)), reads=reads)
+    batch = collect_small(delta.withColumn(TOUCH, _touch(relation)), runtime.limits, reads=reads)
     if batch is not None:
         return _stage_batch(runtime, relation, batch, read_at)
     return _stage_large(runtime, relation, delta, numbers, read_at)
@@ -125,7 +123,7 @@ def _without_nulls(relation: Relation, delta: DataFrame) -> DataFrame:
 def _stage_batch(runtime: Runtime, relation: Relation, batch: pa.Table, read_at: Position | None) -> RelationWrite:
     if batch.num_rows == 0:
         return RelationWrite(relation.id, (), EVERYTHING, read_at)
-    touch = _touched(relation, batch.column(TOUCH).to_pylist())
+    touch = _touched(relation, batch.column(TOUCH).to_pylist(), runtime.limits.conflict_keys)
     batch = batch.drop_columns([TOUCH])
     provisional = _provisional(batch)
     numbers = reserve(runtime, relation, len(provisional)) if provisional else None
@@ -164,7 +162,7 @@ def _stage_large(
     read_at: Position | None,
 ) -> RelationWrite:
     try:
-        files, given = _write_numbered(runtime, relation, delta, numbers, _STRIDE)
+        files, given = _write_numbered(runtime, relation, delta, numbers, runtime.limits.partition_numbers)
     except (PySparkException, Py4JJavaError) as error:
         if _TOO_MANY_ROWS not in str(error):
             raise
@@ -250,12 +248,12 @@ def _touch(relation: Relation) -> Column:
     return F.lit(None).cast("bigint")
 
 
-def _touched(relation: Relation, values: list[int | None]) -> Touch:
+def _touched(relation: Relation, values: list[int | None], most_keys: int) -> Touch:
     if None in values or not values:
         return EVERYTHING
     known = frozenset(value for value in values if value is not None)
     if relation.key:
-        return Touch(keys=known) if len(known) <= MANY_KEYS else EVERYTHING
+        return Touch(keys=known) if len(known) <= most_keys else EVERYTHING
     return Touch(chunks=known)
 
 

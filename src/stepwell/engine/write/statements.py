@@ -12,7 +12,6 @@ from stepwell.engine.read.system import SYSTEM_NAMESPACE
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.write.assignment import arrange, named_columns
 from stepwell.engine.write.merge import stage_merge
-from stepwell.engine.write.results import SMALL_BYTES
 from stepwell.engine.write.sources import repeatable, source_frame
 from stepwell.engine.write.updates import stage_delete, stage_update
 from stepwell.engine.write.upsert import stage_insert
@@ -57,7 +56,8 @@ def stage_data(runtime: Runtime, table: str, data: Any) -> Staging:
             frame, columns, size = source_frame(runtime, relation, data)
             rows = arrange(relation, frame, columns)
             # of a DataFrame of the user's nothing is known: try to collect it, and see
-            return stage_insert(runtime, snapshot, relation, rows, reads=min(size, SMALL_BYTES + 1) if size >= 0 else 0)
+            reads = min(size, runtime.limits.small_result_bytes + 1) if size >= 0 else 0
+            return stage_insert(runtime, snapshot, relation, rows, reads=reads)
 
     return run
 

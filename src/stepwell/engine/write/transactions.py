@@ -6,6 +6,7 @@ finds that what it has read was changed meanwhile is run again; a transaction re
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from stepwell.catalog import writes
@@ -28,9 +29,7 @@ from stepwell.model.files import total
 from stepwell.model.rows import Rows
 from stepwell.model.views import RelationId
 from stepwell.model.writes import RelationWrite, Write
-
-TRIES = 10
-"""How often a statement in conflict is run before its user hears of it."""
+from stepwell.storage import touched_times
 
 
 class Barriers(Protocol):
@@ -99,19 +98,20 @@ class Writer:
 
     def write(self, staging: Staging) -> Rows:
         """Run a write until nothing it has read was changed meanwhile."""
-        for attempt in range(TRIES):
+        limits = self._runtime.limits
+        for attempt in range(limits.conflict_tries):
             snapshot = self.snapshot(for_write=True)
             write = staging(snapshot)
             try:
                 snapshot.require_whole()
                 if self._staged is not None:
                     before = self._staged.get(write.relation)
-                    self._staged[write.relation] = before.then(write) if before else write
+                    self._staged[write.relation] = before.then(write, limits.conflict_keys) if before else write
                     return _written(write, None)
                 return self.acknowledge((write,), write)
             except ConflictError:
                 discard(self._runtime, write)
-                if attempt == TRIES - 1:
+                if attempt == limits.conflict_tries - 1:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
@@ -130,11 +130,18 @@ class Writer:
         except CancelledError:
             self._discard(parts)
             raise
+        write = Write(tuple(self._with_times(part) for part in write.relations))
         failpoint("acknowledge.before")
         wants_barrier = not read_setting(self._runtime, "barrier_interval")
         try:
             with self._runtime.catalog.write() as tx:
-                receipt = writes.acknowledge(tx, write, self._runtime.clock.now(), wants_barrier=wants_barrier)
+                receipt = writes.acknowledge(
+                    tx,
+                    write,
+                    self._runtime.clock.now(),
+                    wants_barrier=wants_barrier,
+                    longest_log=self._runtime.limits.log_entries,
+                )
                 for part in parts:
                     require_files(self._runtime, part)
         except (ConflictError, UndefinedTableError):
@@ -149,6 +156,20 @@ class Writer:
         else:
             self._barriers.ensure_led()
         return _written(shown, receipt.epoch)
+
+    def _with_times(self, part: RelationWrite) -> RelationWrite:
+        """A write with the times that it touches, as far as continuous aggregates are known to ask for them.
+
+        If they are not known here, the transaction takes all times for touched.
+        """
+        known = self._runtime.definitions.known
+        columns = known.watched.get(part.relation) if known is not None else None
+        if not columns:
+            return part
+        assert known is not None
+        relation, staged = known.by_id[part.relation], tuple(file.staged(part.relation) for file in part.files)
+        times = [(name, touched_times(self._runtime.warehouse, relation, staged, name)) for name in sorted(columns)]
+        return replace(part, times=tuple(times))
 
     def _discard(self, parts: tuple[RelationWrite, ...]) -> None:
         for part in parts:

@@ -46,7 +46,7 @@ def stage_update(runtime: Runtime, snapshot: Snapshot, relation: Relation, state
             text.add(" WHERE (").add_slice(statement.condition, binding.replacements).add(")")
         found = binding.run(text)
         reads = binding.bytes + content.bytes
-    numbers = row_numbers(reads)
+    numbers = row_numbers(runtime.limits, reads)
     new = {name: F.col(quote(name)) for name in names}
     for index, (column, each) in enumerate(zip(columns, statement.assignments, strict=True)):
         field = found.schema[f"_sw_set_{index}"]

@@ -18,7 +18,6 @@ from stepwell.plan import Content
 from stepwell.storage import small_frame
 
 NEW = "_sw_new"
-_LITERAL_KEYS = 5_000
 
 
 def stage_insert(
@@ -31,7 +30,7 @@ def stage_insert(
     numbers: CountedRows | None = None,
 ) -> RelationWrite:
     """Put `rows`, which have the table's columns, into the table; `numbers` if they know their places."""
-    numbering = numbers or row_numbers(reads)
+    numbering = numbers or row_numbers(runtime.limits, reads)
     if not relation.key:
         plain = numbering.added_to(rows, ROW_ID)
         return stage(runtime, relation, plain, numbering, reads=reads, read_at=None)
@@ -40,12 +39,13 @@ def stage_insert(
     if not content.files:
         fresh = last.withColumnRenamed(NEW, ROW_ID)
         return stage(runtime, relation, fresh, numbering, reads=reads, read_at=snapshot.position)
-    batch = collect_small(last, reads=reads)
+    batch = collect_small(last, runtime.limits, reads=reads)
     if batch is not None:  # computed once, so that its keys can be written into the read of what is there
-        read_back = small_frame(runtime.spark.session, batch)
+        read_back = small_frame(runtime.spark.session, batch, runtime.limits)
         casts = [f"CAST({quote(each.name)} AS {each.type}) AS {quote(each.name)}" for each in relation.columns]
         last = read_back.selectExpr(*casts, NEW)
-        existing = _with_keys(snapshot, relation, content, batch.column(relation.key[0]).to_pylist())
+        keys = batch.column(relation.key[0]).to_pylist()
+        existing = _with_keys(snapshot, relation, content, keys, runtime.limits.literal_keys)
     else:
         existing = snapshot.rows(relation, content)
     delta = upsert_delta(relation, last, existing)
@@ -83,7 +83,9 @@ def upsert_delta(relation: Relation, rows: DataFrame, existing: DataFrame) -> Da
     return delta.where((F.col(DIFF) > 0) | F.col(ROW_ID).isNotNull())
 
 
-def _with_keys(snapshot: Snapshot, relation: Relation, content: Content, keys: list[object]) -> DataFrame:
+def _with_keys(
+    snapshot: Snapshot, relation: Relation, content: Content, keys: list[object], most_literals: int
+) -> DataFrame:
     """What is there under the given values of the key's first column, read no wider than that needs."""
     type_ = relation.column(relation.key[0]).type
     known = [key for key in keys if isinstance(key, int | str)]
@@ -92,6 +94,6 @@ def _with_keys(snapshot: Snapshot, relation: Relation, content: Content, keys: l
     low, high = min(known), max(known)
     rows = snapshot.rows(relation, content.within(low, high))
     column = quote(relation.key[0])
-    if len(known) <= _LITERAL_KEYS:  # as text: a call to Spark for each of a thousand keys takes a second
+    if len(known) <= most_literals:  # as text: a call to Spark for each of a thousand keys takes a second
         return rows.where(f"{column} IN ({', '.join(sorted({literal(key) for key in known}))})")
     return rows.where(f"{column} BETWEEN {literal(low)} AND {literal(high)}")

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stepwell.algebra import expressions, nodes
+from stepwell.algebra.aggregates import GroupResult
 from stepwell.algebra.expressions import Attribute, Expression
 from stepwell.algebra.nodes import JoinKind, Moment, Node, Scan, relations_of
 
@@ -27,25 +28,6 @@ class RowBlock:
     tree: Node
     columns: tuple[Attribute, ...]
     names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class GroupResult:
-    """An aggregate over columns of the grouped rows. `call` is Spark's, over `_sw_x0`…, as the user meant it.
-
-    A row counts if `condition`, a column of the rows, is true; without one, every row does.
-    """
-
-    function: str
-    call: Expression
-    arguments: tuple[str, ...] = ()
-    argument_types: tuple[str, ...] = ()
-    result_type: str = ""
-    plain: bool = True
-    """Whether it is the function and its arguments, and nothing else: no DISTINCT, no order of its own."""
-    condition: str | None = None
-    gap: int | None = None
-    """Of the end of a session: how far apart its rows may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +136,13 @@ def renumbered(block: Any, numbers: dict[int, int]) -> Any:
 
 # -- as JSON ----------------------------------------------------------------------------------------------------------
 
+VERSION = 2
+"""The form in which blocks are stored, and the layout of the states that belong to them.
+
+One more whenever either changes: a view whose plan is stored in another form is planned anew from its text, and
+rebuilt.
+"""
+
 _CLASSES: dict[str, type] = {
     each.__name__: each
     for each in (
@@ -164,6 +153,19 @@ _CLASSES: dict[str, type] = {
             "Item", "Scan", "Values", "Project", "Filter", "Join", "Aggregate", "Unnest", "Union", "Window")),
     )
 }  # fmt: skip
+
+
+def stored(block: Block) -> dict[str, Any]:
+    """A block as the catalog keeps it."""
+    return {"version": VERSION, "block": encode(block)}
+
+
+def restored(plan: dict[str, Any]) -> Block | None:
+    """The block that the catalog keeps, or None if it is kept in another form than ours."""
+    if plan.get("version") != VERSION:
+        return None
+    block: Block = decode(plan["block"])
+    return block
 
 
 def encode(value: Any) -> Any:

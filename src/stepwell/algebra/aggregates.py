@@ -13,9 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from stepwell.algebra.printing import print_expression
+from stepwell.algebra.expressions import Expression
 from stepwell.model.types import BIGINT, DOUBLE, FLOAT, INTEGERS, Array, DataType, Decimal, Map, Struct, parse_type
-from stepwell.plan.blocks import GroupResult
 
 REFOLD = "stepwell: a value that only a recomputation can add"
 """What the query of a fold fails with where a group holds numbers outside the range of its integers."""
@@ -25,6 +24,25 @@ _LIMB = 1 << 30
 
 ADDED = "coalesce({o}, 0) + coalesce({p}, 0)"
 """How the parts of invertible aggregates are combined."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """An aggregate over columns of the grouped rows. `call` is Spark's, over `_sw_x0`…, as the user meant it.
+
+    A row counts if `condition`, a column of the rows, is true; without one, every row does.
+    """
+
+    function: str
+    call: Expression
+    arguments: tuple[str, ...] = ()
+    argument_types: tuple[str, ...] = ()
+    result_type: str = ""
+    plain: bool = True
+    """Whether it is the function and its arguments, and nothing else: no DISTINCT, no order of its own."""
+    condition: str | None = None
+    gap: int | None = None
+    """Of the end of a session: how far apart its rows may be."""
 
 
 class Kind(StrEnum):
@@ -50,8 +68,6 @@ class Part:
     """Of a mergeable part: whether `{a}` is worse than `{b}`, and so does not matter beside it."""
     odd: str = "false"
     """Of which `{a}` that cannot be said."""
-    follows: bool = False
-    """Whether it belongs to the first part of its aggregate, `{o0}` and `{p0}`, and is kept or replaced with it."""
 
     def sql(self, *, careful: bool) -> str:
         """The column of a state, from rows; of no rows at all, a sum is 0 and not NULL."""
@@ -86,47 +102,40 @@ def takes_condition(function: str) -> bool:
 
 
 def state_of(result: GroupResult) -> State:
-    """How an aggregate is kept, given its types; the rows have `_diff` of 1 or -1 and `_sw_id`."""
+    """How an aggregate is kept, given its types. What it reads of a row stands in its parts as `{x0}`, `{x1}`….
+
+    `{sign}` is 1 or -1, as the row comes or goes, `{id}` its identity, `{if}` the condition under which it counts.
+    """
     make = _STATES.get(result.function)
     if make is None or not result.plain:
         return _NOTHING
     types = tuple(parse_type(each) for each in result.argument_types)
-    return make(result.arguments, types, result.result_type, result.condition)
+    arguments = tuple(f"{{x{index}}}" for index in range(len(types)))
+    return make(arguments, types, result.result_type, None if result.condition is None else "{if}")
 
 
-def deterministic(result: GroupResult) -> str:
-    """The call of an aggregate without a state, made independent of the order of the rows where that matters."""
-    text = print_expression(result.call)
-    if result.function == "CollectList" and result.plain and len(result.arguments) == 1:
-        held = result.arguments[0]
-        pairs = f"collect_list(IF({held} IS NULL, NULL, named_struct('i', _sw_id, 'x', {held})))"
-        by_row = "(a, b) -> CASE WHEN a.i < b.i THEN -1 WHEN a.i > b.i THEN 1 ELSE 0 END"
-        return f"transform(array_sort({pairs}, {by_row}), e -> e.x)"
-    if result.function == "CollectSet" and result.plain:
-        return f"array_sort({text})"
-    return text
-
+_SIGN, _ID = "{sign}", "{id}"
 
 _Make = Callable[[tuple[str, ...], tuple[DataType, ...], str, str | None], State]
 
 
 def _signed(value: str) -> str:
-    return f"IF(_diff < 0, -({value}), {value})"
+    return f"IF({_SIGN} < 0, -({value}), {value})"
 
 
 def _present(*values: str) -> str:
     """How many rows have none of these NULL."""
-    return f"sum(IF({' AND '.join(f'{each} IS NOT NULL' for each in values)}, _diff, 0L))"
+    return f"sum(IF({' AND '.join(f'{each} IS NOT NULL' for each in values)}, {_SIGN}, 0L))"
 
 
 def _count(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str, condition: str | None) -> State:
     if not arguments:
-        return State(Kind.INVERTIBLE, (Part("BIGINT", "sum(_diff)"),), "{0}")
+        return State(Kind.INVERTIBLE, (Part("BIGINT", f"sum({_SIGN})"),), "{0}")
     return State(Kind.INVERTIBLE, (Part("BIGINT", _present(*arguments)),), "{0}")
 
 
 def _count_if(arguments: tuple[str, ...], types: tuple[DataType, ...], result: str, condition: str | None) -> State:
-    return State(Kind.INVERTIBLE, (Part("BIGINT", f"sum(IF({arguments[0]}, _diff, 0L))"),), "{0}")
+    return State(Kind.INVERTIBLE, (Part("BIGINT", f"sum(IF({arguments[0]}, {_SIGN}, 0L))"),), "{0}")
 
 
 def _total(value: str, type_: DataType) -> tuple[tuple[Part, ...], str, str | None] | None:
@@ -139,11 +148,11 @@ def _total(value: str, type_: DataType) -> tuple[tuple[Part, ...], str, str | No
         partial = f"CAST(coalesce(sum(CAST({_signed(value)} AS {wide})), 0) AS {wide})"
         return (Part(wide, partial, merge),), "{1}", None
     if type_ == BIGINT:
-        high = Part("BIGINT", f"sum(shiftright({value}, 32) * _diff)")
-        low = Part("BIGINT", f"sum(({value} & 4294967295L) * _diff)")
+        high = Part("BIGINT", f"sum(shiftright({value}, 32) * {_SIGN})")
+        low = Part("BIGINT", f"sum(({value} & 4294967295L) * {_SIGN})")
         return (high, low), "(CAST({1} AS DECIMAL(38,0)) * 4294967296 + {2})", None
     if type_ in INTEGERS:
-        return (Part("BIGINT", f"sum(CAST({value} AS BIGINT) * _diff)"),), "{1}", None
+        return (Part("BIGINT", f"sum(CAST({value} AS BIGINT) * {_SIGN})"),), "{1}", None
     if type_ in (FLOAT, DOUBLE):
         return _total_of_doubles(f"CAST({value} AS DOUBLE)")
     return None
@@ -158,7 +167,7 @@ def _total_of_doubles(value: str) -> tuple[tuple[Part, ...], str, str | None]:
     is_finite = f"({value} < DOUBLE('Infinity') AND {value} > DOUBLE('-Infinity'))"
     is_odd = f"({is_finite} AND (abs({value}) >= 4611686018427387904D OR abs({value}) % {2.0**-90!r}D <> 0))"
     size = f"IF({is_finite} AND NOT {is_odd}, abs({value}), 0D)"
-    sign = f"IF(({value} < 0) <> (_diff < 0), -1L, 1L)"
+    sign = f"IF(({value} < 0) <> ({_SIGN} < 0), -1L, 1L)"
     limbs = [
         f"floor({size} / {_LIMB}D)",
         f"floor({size} % {_LIMB}D)",
@@ -168,7 +177,7 @@ def _total_of_doubles(value: str) -> tuple[tuple[Part, ...], str, str | None]:
     ]
     parts = [Part("BIGINT", f"sum(CAST({limb} AS BIGINT) * {sign})") for limb in limbs]
     for test in (f"isnan({value})", f"{value} = DOUBLE('Infinity')", f"{value} = DOUBLE('-Infinity')", is_odd):
-        parts.append(Part("BIGINT", f"sum(IF({test}, _diff, 0L))"))
+        parts.append(Part("BIGINT", f"sum(IF({test}, {_SIGN}, 0L))"))
     # The fast way keeps no odd numbers: `careful` collects them, and only where every row of the group is there.
     parts.append(
         Part(
@@ -271,7 +280,7 @@ def _any_true(arguments: tuple[str, ...], types: tuple[DataType, ...], result: s
 
 
 def _truths(value: str) -> tuple[Part, ...]:
-    return Part("BIGINT", f"sum(IF({value}, _diff, 0L))"), Part("BIGINT", f"sum(IF(NOT {value}, _diff, 0L))")
+    return Part("BIGINT", f"sum(IF({value}, {_SIGN}, 0L))"), Part("BIGINT", f"sum(IF(NOT {value}, {_SIGN}, 0L))")
 
 
 def _extreme(function: str, choose: str) -> _Make:
@@ -293,8 +302,8 @@ def _by(function: str, sign: str) -> _Make:
         value, order = arguments
         struct = f"STRUCT<`y`:{types[1]},`i`:BIGINT,`x`:{result}>"
         partial = (
-            f"{function}(named_struct('y', {order}, 'i', _sw_id, 'x', {value}),"
-            f" IF({order} IS NULL, NULL, named_struct('y', {order}, 'i', _sw_id)))"
+            f"{function}(named_struct('y', {order}, 'i', {_ID}, 'x', {value}),"
+            f" IF({order} IS NULL, NULL, named_struct('y', {order}, 'i', {_ID})))"
         )
         worse = _pair("a") + f" {_OPPOSITE[sign]} " + _pair("b")
         return State(Kind.MERGEABLE, (Part(struct, partial, _better(sign), worse=worse),), "{0}.x")
@@ -313,8 +322,8 @@ def _end(function: str, sign: str) -> _Make:
         value, time = arguments
         struct = f"STRUCT<`t`:{types[1]},`i`:BIGINT,`x`:{result}>"
         order = f"named_struct('n', {{0}} {known}, 't', {{0}}, 'i', {{1}})"
-        key = _if(condition, order.format(time, "_sw_id"))
-        partial = f"{function}(named_struct('t', {time}, 'i', _sw_id, 'x', {value}), {key})"
+        key = _if(condition, order.format(time, _ID))
+        partial = f"{function}(named_struct('t', {time}, 'i', {_ID}, 'x', {value}), {key})"
         old, new = order.format("{o}.t", "{o}.i"), order.format("{p}.t", "{p}.i")
         merge = f"CASE WHEN {{o}} IS NULL THEN {{p}} WHEN {{p}} IS NULL OR {old} {sign} {new} THEN {{o}} ELSE {{p}} END"
         worse = f"{order.format('{a}.t', '{a}.i')} {_OPPOSITE[sign]} {order.format('{b}.t', '{b}.i')}"
@@ -324,7 +333,7 @@ def _end(function: str, sign: str) -> _Make:
         if len(arguments) == 2:
             return in_time(arguments, types, result, condition)
         struct = f"STRUCT<`i`:BIGINT,`x`:{result}>"
-        partial = f"{function}(named_struct('i', _sw_id, 'x', {arguments[0]}), {_if(condition, '_sw_id')})"
+        partial = f"{function}(named_struct('i', {_ID}, 'x', {arguments[0]}), {_if(condition, _ID)})"
         merge = (
             f"CASE WHEN {{o}} IS NULL THEN {{p}} WHEN {{p}} IS NULL OR {{o}}.i {sign} {{p}}.i THEN {{o}} ELSE {{p}} END"
         )
@@ -376,3 +385,6 @@ _STATES: dict[str, _Make] = {
     "Last": _end("max_by", ">"),
 }
 """By the class that Spark has for the aggregate, or by its name where Spark replaces it by others."""
+
+WITH_STATES = frozenset(_STATES)
+"""The aggregates that may have a state."""
