@@ -3,7 +3,7 @@
 `BENCHMARKS` names them; each takes a `BenchReport`, a folder and sizes of its own, and tells the report what it saw.
 """
 
-from stepwell.bench.aggregates import run_aggregates
+from stepwell.bench.continuous_aggregates import run_aggregates
 from stepwell.bench.ingest import run_ingest
 from stepwell.bench.load import run_load
 from stepwell.bench.measure import BenchReport, own_settings
