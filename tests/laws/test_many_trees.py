@@ -20,6 +20,7 @@ LAWS = {
     "decomposition": (laws.BLOCKS, 500),
     "upkeep": (laws.UPKEEP, 500),
     "upkeep of groups": (laws.GROUP_UPKEEP, 500),
+    "groups by chunk": (laws.CHUNKS, 500),
     "lateness": (laws.LATENESS, 500),
     "upkeep of windows": (laws.WINDOW_UPKEEP, 500),
 }

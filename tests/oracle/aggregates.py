@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from oracle.counting import counted
 from oracle.expressions import applied, holds, value_of
-from oracle.states import partial
+from oracle.states import merged, partial
 from oracle.values import Row, Value, key
 from stepwell.algebra.expressions import AggregateCall, Attribute, Call, Expression, Literal, transform
 
@@ -16,6 +17,9 @@ def aggregated(call: AggregateCall, rows: Sequence[Row]) -> Value:
     if call.function == "PartialState":
         read = [[value_of(each, row) for each in call.arguments] for row in rows]
         return partial(call.get("of"), read, call.get("rows"))
+    if call.function == "CombinedState":
+        states = [value_of(call.arguments[0], row) for row in rows]
+        return reduce(merged, states)  # type: ignore[arg-type]  # they are states, or nothing
     if call.function == "OrderedList":
         pairs = sorted(
             ([value_of(each, row) for each in call.arguments] for row in rows), key=lambda each: key(each[1])

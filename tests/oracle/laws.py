@@ -15,19 +15,35 @@ from oracle.judging import judged
 from oracle.meaning import Leaves, meaning
 from oracle.queries import Queries
 from oracle.trees import Trees
-from oracle.upkeep import NotUpheldError, Pipeline, looked_up
+from oracle.upkeep import NotUpheldError, Pipeline, columns_of, looked_up, outputs_of
 from oracle.values import Stored, exact, key
 from stepwell.algebra.expressions import Attribute, Subquery, walk
 from stepwell.algebra.lowering import lowered
-from stepwell.algebra.nodes import Fresh, Join, JoinKind, Moment, Node, Scan, expressions_of, nodes_of, rebuilt
+from stepwell.algebra.nodes import (
+    Fresh,
+    Join,
+    JoinKind,
+    Moment,
+    Node,
+    Scan,
+    expressions_of,
+    nodes_of,
+    rebuilt,
+    scans_of,
+)
 from stepwell.algebra.pruning import pruned
 from stepwell.algebra.pushing import pushed
 from stepwell.algebra.reading import QueryTree
+from stepwell.model.files import ROW_ID
 from stepwell.model.limits import Limits
 from stepwell.plan.cuts import Change, Cuts, Look, Sizes
 from stepwell.plan.decomposition import decomposed
 from stepwell.rules import deltas, identity
-from stepwell.rules.blocks import ViewPlan
+from stepwell.rules.blocks import GroupBlock, ViewPlan
+from stepwell.rules.chunks import CHUNK, by_chunk, chunk_states, combined_rows
+from stepwell.rules.groups import has_states
+from stepwell.rules.programs import STATE, Occasion
+from stepwell.rules.recompute import build
 
 Fact = tuple[Any, ...]
 """A row as it is compared: its identity, then its values."""
@@ -273,6 +289,43 @@ def falls_into_blocks(tree: Node, step: Step) -> None:
     demand(Counter(rows) == bag(tree, step), "the blocks mean something else")
 
 
+def splits_into_chunks(tree: Node, step: Step) -> None:
+    """The states of a group by chunk of one of its sources, put together again, are its rows."""
+    block = plan_of(tree).root
+    if not isinstance(block, GroupBlock) or not block.keys or not has_states(block) or plan_of(tree).hidden:
+        return  # without keys there is a group of no rows, which no chunk has
+    scanned = Counter(scan.relation for scan in scans_of(block.rows.tree))
+    for source in (relation for relation, times in scanned.items() if times == 1):
+        split = by_chunk(block, source)
+        if split is not None:
+            demand(chunked(block, split, source, step) == whole(block, step), "chunks do not come to the group")
+
+
+def chunked(block: GroupBlock, split: GroupBlock, source: int, step: Step) -> list[str]:
+    """The rows of a group, finished from its states by chunk; a row of the source is in one of three."""
+    moment, columns = Moment.AFTER, columns_of(block)
+    rows = [
+        replace(row, values={**row.values, CHUNK: index % 3}) for index, row in enumerate(step.leaves[source, moment])
+    ]
+    occasion = Occasion(columns, frozenset(), Fresh(split.rows.tree))
+    leaves = {**step.leaves, (source, moment): rows}
+    states = [
+        Stored(values, values[ROW_ID]) for _, values in outputs_of(chunk_states(split, occasion, exact=True), leaves)
+    ]
+    made = combined_rows(split, Occasion(columns, frozenset(), Fresh(split.rows.tree)))
+    return sorted(
+        repr(sorted((n, exact(v)) for n, v in values.items())) for _, values in outputs_of(made, {STATE: states})
+    )
+
+
+def whole(block: GroupBlock, step: Step) -> list[str]:
+    made = build(block, Occasion(columns_of(block), frozenset(), Fresh(block.rows.tree)))
+    return sorted(
+        repr(sorted((name, exact(value)) for name, value in values.items()))
+        for _, values in outputs_of(made, step.leaves)
+    )
+
+
 # -- playing ----------------------------------------------------------------------------------------------------------
 
 Schemas = Mapping[int, list[str]]
@@ -339,6 +392,7 @@ PRUNING = Law(random_query, loses_nothing, steps=2)
 BLOCKS = Law(random_query, falls_into_blocks, steps=2)
 UPKEEP = Law(random_query, steps=4, carries=upheld)
 GROUP_UPKEEP = Law(random_groups, steps=4, rows=5, carries=upheld)
+CHUNKS = Law(random_groups, splits_into_chunks, steps=2, rows=8)
 LATENESS = Law(random_rows, steps=5, carries=late)
 WINDOW_UPKEEP = Law(random_window, rows=8, carries=upheld)
 WINDOWS = Law(random_window, stays_itself, steps=2, rows=8)

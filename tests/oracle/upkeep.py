@@ -88,14 +88,14 @@ class Upkeep:
         if cut:
             few = dict.fromkeys(changed, Change(1, 1, 10))
             cutting = Cuts(Sizes(dict.fromkeys(inputs_of(self.block), 1), few, Limits(whole_relation_bytes=0)), fresh)
-        occasion = Occasion(self._columns, changed, fresh, cutting, None, brings, cut, cut, bool(self.states))
+        occasion = Occasion(columns_of(self.block), changed, fresh, cutting, None, brings, cut, cut, bool(self.states))
         programs = programs_for(self.block, step, occasion, exact=exact_)
         known: dict[tuple[int, Moment] | str, list[Stored]] = {name: list(rows) for name, rows in leaves.items()}
         known |= {OWN: list(self.rows.values()), STATE: list(self.states.values())}
         if cut:
             assert isinstance(cutting, Cuts)
             self._take(cutting, known)
-        return [each for program in programs for each in _outputs(program, known)]
+        return [each for program in programs for each in outputs_of(program, known)]
 
     def _take(self, cuts: Cuts, known: dict[tuple[int, Moment] | str, list[Stored]]) -> None:
         for each in cuts.steps:
@@ -112,9 +112,9 @@ class Upkeep:
                 known[STATE] = [row for row in known[STATE] if tuple(key(row.values[name]) for name in names) in wanted]
 
     def _compare(self, leaves: Leaves) -> None:
-        occasion = Occasion(self._columns, frozenset(), _fresh(self.block))
+        occasion = Occasion(columns_of(self.block), frozenset(), _fresh(self.block))
         anew: Held = {}
-        for _, values in _outputs(build(self.block, occasion), leaves):
+        for _, values in outputs_of(build(self.block, occasion), leaves):
             if key(values[ROW_ID]) in anew:
                 raise NotUpheldError("an identity is there twice")
             anew[key(values[ROW_ID])] = Stored(values, values[ROW_ID])
@@ -133,12 +133,12 @@ class Upkeep:
         if anew != kept:
             raise NotUpheldError("a state is not what it is anew")
 
-    @property
-    def _columns(self) -> tuple[Column, ...]:
-        block = self.block
-        assert not isinstance(block, WholeBlock)
-        values = block.items if isinstance(block, GroupBlock) else block.columns
-        return tuple(Column(name, parse_type(each.type)) for name, each in zip(block.names, values, strict=True))
+
+def columns_of(block: Block) -> tuple[Column, ...]:
+    """The columns of a block that is a view."""
+    assert not isinstance(block, WholeBlock)
+    values = block.items if isinstance(block, GroupBlock) else block.columns
+    return tuple(Column(name, parse_type(each.type)) for name, each in zip(block.names, values, strict=True))
 
 
 def looked_up(look: Look, leaves: Leaves) -> list[Stored]:
@@ -213,7 +213,7 @@ def _fresh(block: Block) -> Fresh:
     return Fresh(*trees)
 
 
-def _outputs(program: Program, leaves: Leaves) -> Iterator[tuple[Output, dict[str, Value]]]:
+def outputs_of(program: Program, leaves: Leaves) -> Iterator[tuple[Output, dict[str, Value]]]:
     for row in meaning(program.tree, leaves):
         for output in program.outputs:
             if output.when is None or row[output.when.id] is True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 from collections.abc import Callable
 from zoneinfo import ZoneInfo
 
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from stepwell.model.buckets import Buckets
 from stepwell.model.epochs import Epoch
-from stepwell.model.intervals import ALWAYS, Interval, Intervals, common, united, without
+from stepwell.model.intervals import ALWAYS, Interval, Intervals, clusters, common, united, without
 from stepwell.model.invalidations import Invalidation, InvalidationLog, cut, merged, shortened, touched, within
 from stepwell.model.watermarks import FOREVER, NEVER, Transfer
 
@@ -150,3 +151,25 @@ def test_the_ends_of_time_are_in_no_bucket_that_is_stored() -> None:
         assert buckets.around((ALWAYS,)) == (ALWAYS,)
         assert buckets.around((Interval(NEVER, NEVER + 1),)) == (Interval(NEVER, low),)
         assert buckets.around((Interval(FOREVER - 1, FOREVER),)) == (Interval(high, FOREVER),)
+
+
+@given(st.lists(st.integers(0, 10_000), min_size=1, unique=True), st.integers(1, 500) | st.none(), st.integers(1, 9))
+def test_clusters_hold_every_time_and_no_wide_gap_unless_they_would_be_too_many(
+    times: list[int], width: int | None, most: int
+) -> None:
+    times = sorted(times)
+    found = clusters(times, width, most)
+    assert all(any(each.start <= time < each.end for each in found) for time in times)
+    assert all({each.start, each.end - 1} <= set(times) for each in found)
+    assert len(found) <= most
+    if width is not None and len(found) < most:
+        held = [[time for time in times if each.start <= time < each.end] for each in found]
+        assert all(after - before <= max(width, 1) for some in held for before, after in itertools.pairwise(some))
+
+
+@given(st.lists(intervals, max_size=5), st.integers(1, 50))
+def test_chunks_are_the_least_that_hold_some_ranges(ranges: list[Interval], width: int) -> None:
+    found = Buckets(Transfer(every=10 * width, size=10 * width), integer=True, chunk=width).chunks(ranges)
+    for chunk in range(-200 // width - 2, 200 // width + 2):
+        own = Interval(chunk * width, (chunk + 1) * width)
+        assert any(each.meets(own) for each in found) == any(each.meets(own) for each in ranges)

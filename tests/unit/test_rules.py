@@ -15,6 +15,7 @@ import pytest
 from oracle import judging
 from oracle.laws import (
     BLOCKS,
+    CHUNKS,
     CUT_CHANGES,
     CUT_ROWS,
     DELTA,
@@ -60,6 +61,7 @@ from stepwell.algebra.nodes import (
 )
 from stepwell.plan import cuts, decomposition
 from stepwell.rules import (
+    chunks,
     deltas,
     fold,
     groups,
@@ -107,6 +109,15 @@ def test_blocks_follow_where_they_were_touched(record_property: Record) -> None:
     record_property("blocks that were touched followed", str(UPKEEP.play(SEEDS)))
     record_property("windows that were touched followed", str(WINDOW_UPKEEP.play(SEEDS)))
     record_property("groups followed", str(GROUP_UPKEEP.play(SEEDS)))
+
+
+def test_states_by_chunk_come_to_the_group(record_property: Record) -> None:
+    record_property("groups by chunk", str(CHUNKS.play(SEEDS)))
+
+
+def test_a_chunk_that_is_left_out_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "combined", lambda state: AggregateCall("First", (state,), state.type))
+    assert is_broken(CHUNKS, SEEDS)
 
 
 def test_what_comes_too_late_is_in_the_ledger(record_property: Record) -> None:

@@ -183,7 +183,8 @@ def _total_of_doubles(value: str) -> tuple[tuple[Part, ...], str, str | None]:
         Part(
             "ARRAY<DOUBLE>",
             "CAST(array() AS ARRAY<DOUBLE>)",
-            "coalesce({o}, {p})",
+            "CASE WHEN {o} IS NULL THEN {p} WHEN {p} IS NULL OR size({p}) = 0 THEN {o}"
+            " ELSE array_sort(concat({o}, {p})) END",
             f"array_sort(collect_list(IF({is_odd}, {value}, NULL)))",
         )
     )

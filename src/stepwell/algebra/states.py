@@ -71,6 +71,11 @@ def merged(old: Expression, new: Expression) -> Call:
     return Call("MergedState", (old, new), old.type)
 
 
+def combined(state: Expression) -> AggregateCall:
+    """The states of several groups as one: what merging them one by one comes to."""
+    return AggregateCall("CombinedState", (state,), state.type)
+
+
 def finished(state: Expression, result: GroupResult) -> Call:
     """The result of an aggregate, from its state."""
     return Call("FinishedState", (state,), result.result_type)
@@ -181,6 +186,9 @@ class StateParts:
                 return tuple(null(part.type) for part in state.parts)
             case AggregateCall(function="PartialState"):
                 return self._partial(expression, state)
+            case AggregateCall(function="CombinedState", arguments=(each,)):
+                held = zip(state.parts, self.parts(each), strict=True)
+                return tuple(template(_combining(part), {"s": one}, part.type) for part, one in held)
             case Call(function="MergedState", arguments=(old, new)):
                 pairs = zip(state.parts, self.parts(old), self.parts(new), strict=True)
                 return tuple(
@@ -241,6 +249,12 @@ class StateParts:
         (part,) = self._state(state).parts
         assert part.worse is not None
         return part
+
+
+def _combining(part: Part) -> str:
+    """Many of a part as one, by the merge of two; a state has few parts, and these come from few groups."""
+    merge = part.merge.replace("{o}", "_sw_o").replace("{p}", "_sw_p")
+    return f"aggregate(collect_list({{s}}), CAST(NULL AS {part.type}), (_sw_o, _sw_p) -> CAST({merge} AS {part.type}))"
 
 
 def can_lose(states: Sequence[State]) -> bool:

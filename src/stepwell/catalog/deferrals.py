@@ -132,7 +132,7 @@ def source_log(tx: Transaction, source: RelationId, column: str, at: Epoch | Non
 
 
 def view_log(tx: Transaction, view: RelationId, at: Epoch | None = None) -> InvalidationLog:
-    """The buckets of a view that have to be computed anew, by their labels."""
+    """What has to be computed anew of a view: labels of buckets, or times of chunks where it keeps these apart."""
     return _log(tx, view, None, at)
 
 
@@ -154,8 +154,8 @@ def move_logs(tx: Transaction, deferral: Deferral, most: int) -> None:
 
 def hand_down(tx: Transaction, view: RelationId, buckets: Buckets, log: InvalidationLog, most: int) -> None:
     """Add to the log of a view what has become of the times of its source."""
-    labels = [Invalidation(each, entry.epoch) for entry in log for each in buckets.around((entry.range,))]
-    replace_log(tx, view, shortened(merged((*view_log(tx, view), *labels)), most))
+    added = [Invalidation(each, entry.epoch) for entry in log for each in buckets.logged((entry.range,))]
+    replace_log(tx, view, shortened(merged((*view_log(tx, view), *added)), most))
 
 
 def readers(tx: Transaction, source: RelationId, column: str) -> list[tuple[RelationId, Buckets]]:
@@ -165,7 +165,7 @@ def readers(tx: Transaction, source: RelationId, column: str) -> list[tuple[Rela
     for id_ in tx.execute(query).scalars().all():
         view = relations.by_id(tx, RelationId(id_))
         if view is not None and view.deferral is not None:
-            found.append((view.id, Buckets(view.deferral.transfer, view.deferral.integer)))
+            found.append((view.id, Buckets(view.deferral.transfer, view.deferral.integer, view.deferral.chunk)))
     return found
 
 

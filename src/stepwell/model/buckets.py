@@ -31,6 +31,8 @@ class Buckets:
 
     transfer: Transfer
     integer: bool = False
+    chunk: int = 0
+    """How wide the chunks are for which partial results are kept; 0 if buckets are stored as a whole."""
 
     @property
     def storable(self) -> Interval:
@@ -41,6 +43,20 @@ class Buckets:
     def around(self, ranges: Iterable[Interval]) -> Intervals:
         """The labels of all buckets that hold a moment of some ranges."""
         return united(self._around(each) for each in ranges)
+
+    def logged(self, ranges: Iterable[Interval]) -> Intervals:
+        """What a log says of times that were touched: their chunks, or their buckets where these are one piece."""
+        return self.chunks(ranges) if self.chunk else self.around(ranges)
+
+    def stale(self, logged: Iterable[Interval]) -> Intervals:
+        """The labels of the buckets that a log speaks of."""
+        return self.around(logged) if self.chunk else united(logged)
+
+    def chunks(self, ranges: Iterable[Interval]) -> Intervals:
+        """The times of all chunks that hold a moment of some ranges."""
+        return united(
+            Interval(_floored(each.start, self.chunk), -_floored(-each.end, self.chunk)) for each in ranges
+        )  # fmt: skip
 
     def inside(self, wanted: Interval) -> Interval | None:
         """The labels of the buckets that lie wholly inside a range."""
@@ -110,6 +126,13 @@ class Buckets:
         while self._label(at) <= label:  # longer months, and days of 25 hours
             at += min(step, _HOUR) if transfer.zone and not transfer.months else _DAY
         return self._label(at)
+
+
+def _floored(moment: int, width: int) -> int:
+    """The last multiple of a width that is not after a moment; an end of time stays one."""
+    if abs(moment) >= FOREVER - width:
+        return max(NEVER, min(moment, FOREVER))
+    return moment // width * width
 
 
 def _moved(moment: int, by: int) -> int:

@@ -6,7 +6,8 @@ one of them reaches over it. A set of ranges is a tuple in order, in which no tw
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from stepwell.model.watermarks import FOREVER, NEVER
@@ -64,3 +65,15 @@ def without(some: Intervals, others: Intervals) -> Intervals:
     for other in others:
         left = tuple(piece for each in left for piece in each.cut(other))
     return united(left)
+
+
+def clusters(times: Sequence[int], width: int | None, most: int) -> list[Interval]:
+    """Ranges that hold all of some times, which are in order: cut at the widest gaps, if these are wider than a chunk.
+
+    Where there are no chunks, a gap counts that is a good part of the whole.
+    """
+    far = width or (times[-1] - times[0]) // most
+    gaps = [(after - before, at) for at, (before, after) in enumerate(itertools.pairwise(times), 1)]
+    widest = sorted(gaps, reverse=True)[: most - 1]
+    ends = [0, *sorted(at for apart, at in widest if apart > max(far, 1)), len(times)]
+    return [Interval(times[first], times[last - 1] + 1) for first, last in itertools.pairwise(ends)]

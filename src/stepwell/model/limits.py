@@ -98,6 +98,12 @@ class Limits:
     few_keys_most: int = 200_000
     """Rows. A change of more is not known by a few keys, whatever its share: the driver holds them."""
 
+    exact_times_rows: int = 200_000
+    """Rows. The times of a file with no more are read when it is written, for the logs of continuous aggregates."""
+
+    time_clusters: int = 64
+    """Ranges of time that one file is known by: a late batch over two months of days."""
+
     key_ranges: int = 4
     """Ranges of keys that are told apart: new rows, and two or three places where old ones have changed."""
 

@@ -104,6 +104,8 @@ class Deferral:
     """How far back refreshes by schedule begin and end, counted from where the lag is."""
     paused: bool = False
     """Whether its schedule stands still."""
+    chunk: int = 0
+    """How wide the chunks of its source are, if partial results are kept for each of those in a bucket; else 0."""
 
 
 Width = tuple[int | None, str | None]

@@ -15,7 +15,7 @@ from stepwell.algebra.fingerprints import fingerprint
 from stepwell.algebra.nodes import Moment
 from stepwell.model.files import ROW_ID
 from stepwell.model.relations import Column
-from stepwell.plan.programs import lowered, printed
+from stepwell.plan.programs import lowered
 from stepwell.plan.wording import users_words
 from stepwell.rules.blocks import GroupBlock
 from stepwell.rules.groups import COUNT, partials, state_columns, states_of
@@ -58,8 +58,8 @@ def partials_of(group: GroupBlock, occasion: Occasion) -> Program:
     return lowered(Program(found.tree, (Output(Target.STATE, columns),)), group)
 
 
-def state_difference(group: GroupBlock, right: Program, kept: str) -> str:
-    """The groups whose state in `kept` is not that of their rows: `HOW`, the keys, and both states side by side.
+def state_difference(group: GroupBlock, right: str, kept: str) -> str:
+    """The groups whose state in `kept` is not that of the query `right`: `HOW`, the keys, and both states side by side.
 
     The columns of what is kept are called as they are in the state, those of what should be have an `_x` behind. A
     second state of one group is unexpected.
@@ -68,7 +68,7 @@ def state_difference(group: GroupBlock, right: Program, kept: str) -> str:
     by_key = ", ".join(keys) or "1"
     number = f"row_number() OVER (PARTITION BY {by_key} ORDER BY {ROW_ID}) AS {_NUMBER}"
     there = f"(SELECT *, {number} FROM {kept}) AS s"
-    new = f"(SELECT *, 1 AS {_NUMBER} FROM ({printed(right)})) AS p"
+    new = f"(SELECT *, 1 AS {_NUMBER} FROM ({right})) AS p"
     same = " AND ".join(_same(each) for each in held)
     how = (
         f"CASE WHEN s.{_NUMBER} IS NULL THEN 'missing' WHEN p.{_NUMBER} IS NULL THEN 'unexpected'"

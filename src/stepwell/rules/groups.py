@@ -181,11 +181,23 @@ def computed(group: GroupBlock, rows: Identified, columns: tuple[Column, ...], f
     tree: Node = Aggregate(keys_of(group), (*keys, *held, some), rows.tree)
     key_columns = tuple(item.column for item in keys)
     tree = Project((*passed(key_columns), *results), tree)
-    named = _named(key_columns, tuple(item.column for item in results))
+    return shown(group, tree, key_columns, tuple(item.column for item in results), columns, fresh)
+
+
+def shown(
+    group: GroupBlock,
+    tree: Node,
+    keys: tuple[Attribute, ...],
+    results: tuple[Attribute, ...],
+    columns: tuple[Column, ...],
+    fresh: Fresh,
+) -> StoredRows:
+    """V, from the keys of its groups and the results of its aggregates."""
+    named = _named(keys, results)
     if group.having is not None:
         tree = Filter(_said(group.having, named), tree)
     id_ = fresh.column("BIGINT", nullable=False)
-    tree = Project((*passed(tree.output), Item(id_, fingerprint_of(key_columns))), tree)
+    tree = Project((*passed(tree.output), Item(id_, fingerprint_of(keys))), tree)
     return versioned(columns, [_said(each, named) for each in group.items], Identified(tree, id_), fresh)
 
 

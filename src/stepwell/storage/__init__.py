@@ -21,7 +21,7 @@ from stepwell.storage.parquet import (
     write_batch,
 )
 from stepwell.storage.scans import Narrowing, net_changes, scan_changes, scan_content, scan_delta, scan_files
-from stepwell.storage.time_ranges import content_within, is_within, reach_of, touched_times
+from stepwell.storage.time_ranges import chunk_number, content_within, is_within, reach_of, touched_times
 from stepwell.storage.warehouse import Warehouse, no_pattern, write_failed
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Narrowing",
     "TimeReach",
     "Warehouse",
+    "chunk_number",
     "column_range",
     "concatenate",
     "content_within",

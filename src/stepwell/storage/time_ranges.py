@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import datetime
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
+
 from stepwell.model.files import DataFile
-from stepwell.model.intervals import ALWAYS, Interval, Intervals, united
+from stepwell.model.intervals import ALWAYS, Interval, Intervals, clusters, united
+from stepwell.model.limits import Limits
 from stepwell.model.relations import Relation
-from stepwell.model.types import DATE, INTEGERS, TIMESTAMP_NTZ, DataType, quote
+from stepwell.model.types import DATE, INSTANTS, INTEGERS, TIMESTAMP_NTZ, DataType, quote
 from stepwell.model.watermarks import FOREVER, NEVER
 from stepwell.plan import Content
 from stepwell.storage.parquet import TimeReach, time_reach
@@ -22,12 +29,44 @@ def reach_of(warehouse: Warehouse, relation: Relation, files: tuple[DataFile, ..
     return time_reach(warehouse, relation, files, relation.column(column).name)
 
 
-def touched_times(warehouse: Warehouse, relation: Relation, files: tuple[DataFile, ...], column: str) -> Intervals:
-    """The ranges of time of the rows in some files, a range a file; rows without a time have none."""
-    found = [reach_of(warehouse, relation, (file,), column) for file in files]
-    if not all(each.is_known for each in found):
-        return (ALWAYS,)
-    return united(Interval(each.low, each.high + 1) for each in found if each.low is not None and each.high is not None)
+def touched_times(
+    warehouse: Warehouse, relation: Relation, files: tuple[DataFile, ...], column: str, limits: Limits
+) -> Intervals:
+    """The ranges of time of the rows in some files; rows without a time have none.
+
+    The times of a small file are looked at one by one, so that a late row among new ones does not touch all that lies
+    between them: there is a range for each chunk, or for each cluster of times. A large file is one range.
+    """
+    found: list[Interval] = []
+    for file in files:
+        reach = reach_of(warehouse, relation, (file,), column)
+        if not reach.is_known:
+            return (ALWAYS,)
+        if reach.low is None or reach.high is None:
+            continue
+        if file.statistics.rows <= limits.exact_times_rows:
+            found += clusters(
+                _times(warehouse, relation, file, column), _chunk_width(relation, column), limits.time_clusters
+            )
+        else:
+            found.append(Interval(reach.low, reach.high + 1))
+    return united(found)
+
+
+def _times(warehouse: Warehouse, relation: Relation, file: DataFile, column: str) -> list[int]:
+    """The times of the rows in a file, in order, each once."""
+    type_, name = relation.column(column).type, relation.column(column).name
+    with warehouse.open_input(warehouse.path(file.relation, file.store, file.path)) as source:
+        held = pq.read_table(source, columns=[name]).column(0)
+    if type_ == DATE:
+        held = held.cast(pa.int32())
+    days = _DAY if type_ == DATE else 1
+    return [int(each) * days for each in np.unique(held.cast(pa.int64()).drop_null().to_numpy())]
+
+
+def _chunk_width(relation: Relation, column: str) -> int | None:
+    chunking = relation.chunking
+    return chunking.width if chunking is not None and chunking.column.lower() == column.lower() else None
 
 
 def content_within(
@@ -46,6 +85,17 @@ def content_within(
 
     rows = tuple(file for file in content.rows if may(file))
     return Content(rows, tuple(file for file in content.changes if may(file)), content.upto)
+
+
+def chunk_number(relation: Relation) -> Column:
+    """The chunk each row belongs to; NULL without event time."""
+    assert relation.chunking is not None
+    column = relation.column(relation.chunking.column)
+    value = quote(column.name)
+    if column.type in INSTANTS or column.type == DATE:
+        value = f"unix_micros(CAST({value} AS TIMESTAMP))"
+    width = relation.chunking.width
+    return F.expr(f"CAST({value} AS BIGINT) DIV {width} - IF(CAST({value} AS BIGINT) % {width} < 0, 1, 0)")
 
 
 def is_within(column: str, type_: DataType, wanted: Intervals, *, nulls: bool) -> str:

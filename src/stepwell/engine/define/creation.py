@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.errors import PySparkException
 
-from stepwell.algebra.expressions import Attribute
+from stepwell.algebra.expressions import Attribute, Named
 from stepwell.algebra.nodes import Scan
 from stepwell.catalog import Transaction, control, deferrals, jobs, lives, relations, watermarks, writes
 from stepwell.engine.define.analysis import Analyzed, analyze, output_types
@@ -46,6 +46,7 @@ from stepwell.model.relations import Column, Definition, Relation, RelationKind
 from stepwell.model.views import Deferral, Input, Judge, RefreshPolicy, RelationId, ViewDefinition, ViewOptions
 from stepwell.model.watermarks import Transfer
 from stepwell.rules.blocks import Block, GroupBlock, RowBlock, ViewPlan, inputs_of, obstacle, renumbered, stored
+from stepwell.rules.chunks import by_chunk
 from stepwell.rules.groups import has_states, state_columns
 from stepwell.rules.programs import key_names
 from stepwell.sql import called_functions
@@ -310,12 +311,14 @@ def _register_deferred(
     """A view that no barrier maintains: nothing of it is stored yet, and its log says so."""
     root = analyzed.plan.root
     columns = {source.relation: source.columns for source in analyzed.inputs}
+    split = by_chunk(root, int(deferral.source)) if deferral.chunk and isinstance(root, GroupBlock) else None
     view = ViewDefinition(
         statement.query.text,
         analyzed.bound,
         analyzed.parents,
         _inputs(root, columns),
         plan=stored(root),
+        state=_create_chunk_state(tx, runtime, split, deferral.label) if split is not None else None,
         functions=_functions(runtime, statement),
         time_column=deferral.label,
         deferral=deferral,
@@ -326,6 +329,15 @@ def _register_deferred(
     if deferral.schedule:
         jobs.start_schedule(tx, relation.id, deferral.schedule, runtime.clock.now())
     return relation
+
+
+def _create_chunk_state(tx: Transaction, runtime: Runtime, group: GroupBlock, label: str) -> RelationId:
+    """Where the partial results of a deferred view are kept, sorted by bucket and chunk."""
+    bucket = next(item.name for item, name in zip(group.items, group.names, strict=True)
+                  if name == label and isinstance(item, Named))  # fmt: skip
+    *keys, chunk = key_names(group)
+    definition = Definition(RelationKind.STATE, key=(bucket, chunk, *(key for key in keys if key != bucket)))
+    return relations.create(tx, f"_sw_{runtime.attempt()}", definition, state_columns(group)).id
 
 
 def _functions(runtime: Runtime, statement: CreateView) -> Versions:

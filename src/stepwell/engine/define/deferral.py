@@ -13,6 +13,8 @@ from stepwell.model.views import Deferral, Settings, ViewOptions, Width
 from stepwell.model.watermarks import Transfer
 from stepwell.plan.times import transfers_of
 from stepwell.rules.blocks import GroupBlock, ViewPlan
+from stepwell.rules.chunks import by_chunk
+from stepwell.rules.groups import has_states
 from stepwell.sql.statements import CreateView, EmitClause
 
 ONLY_DEFERRED = (
@@ -79,9 +81,22 @@ def _deferral(statement: CreateView, plan: ViewPlan, inputs: Sequence[Relation],
     integer = is_integer_time(source.column(column).type)
     if source.deferral is not None:
         _require_nested(name, source, column, transfer)
-    return with_options(
-        Deferral(source.id, column, label, transfer, integer, tuple(each.id for each in others)), options
-    )
+    dimensions = tuple(each.id for each in others)
+    chunk = _chunk(root, source, column, transfer)
+    return with_options(Deferral(source.id, column, label, transfer, integer, dimensions, chunk=chunk), options)
+
+
+def _chunk(root: GroupBlock, source: Relation, column: str, transfer: Transfer) -> int:
+    """How wide the chunks of a bucket are, if partial results are kept for each of them; else 0.
+
+    That is of use where a bucket can have several, and the aggregates can be put together from parts. Local buckets
+    of a time zone are computed as a whole: their labels are not the times that a chunk goes by.
+    """
+    chunking = source.chunking
+    if chunking is None or chunking.column.lower() != column.lower() or transfer.zone:
+        return 0
+    is_wider = bool(transfer.months) or transfer.every > chunking.width
+    return chunking.width if is_wider and has_states(root) and by_chunk(root, int(source.id)) is not None else 0
 
 
 def _keeps(node: Node, relation: int) -> bool:

@@ -34,7 +34,7 @@ def explain_staleness(runtime: Runtime, name: Name) -> Rows:
             None if each.range.start == NEVER or each.range.end == FOREVER
             else buckets.count((each.range,), runtime.limits.counted_buckets),
         )
-        for each, why in sorted(found, key=lambda pair: pair[0])
+        for each, why in sorted(set(found))
     ]  # fmt: skip
     return Rows(["start", "end", "why", "epoch", "buckets"], rows)
 
@@ -54,8 +54,9 @@ def _reasons(tx: Transaction, known: Definitions, view: Relation, at: Epoch) -> 
     assert deferral is not None
     buckets = buckets_of(deferral)
     found = [
-        (each, "changed since it was stored" if each.epoch else "never computed")
+        (Invalidation(label, each.epoch), "changed since it was stored" if each.epoch else "never computed")
         for each in deferrals.view_log(tx, view.id, at)
+        for label in buckets.stale((each.range,))
     ]
     for id_, column in [(deferral.source, deferral.column), *((id_, "") for id_ in deferral.dimensions)]:
         for entry in deferrals.source_log(tx, id_, column, at):

@@ -18,12 +18,12 @@ from stepwell.engine.maintain.by_value import by_value, value_difference
 from stepwell.engine.maintain.emission import showing
 from stepwell.engine.maintain.refreshing import Refresher
 from stepwell.engine.maintain.workspace import Reads, Workspace
-from stepwell.engine.read.deferred import DeferredReads, Face, stale_labels
+from stepwell.engine.read.deferred import DeferredReads, Face, group_by_chunk, stale_labels
 from stepwell.engine.runtime import Runtime
 from stepwell.model.epochs import Epoch
 from stepwell.model.errors import StepwellError
 from stepwell.model.files import DIFF, ROW_ID
-from stepwell.model.intervals import ALWAYS, without
+from stepwell.model.intervals import ALWAYS, Intervals, without
 from stepwell.model.lifecycle import Owed, Serving, owing
 from stepwell.model.relations import Relation
 from stepwell.model.types import DOUBLE, FLOAT, parse_type, quote
@@ -127,7 +127,18 @@ def _verify_deferred(runtime: Runtime, view: Relation) -> Verdict:
             shown = sample.limit(runtime.limits.verify_sample).collect() if missing or unexpected else []
         finally:
             found.unpersist()
-    return Verdict(epoch, rows, missing, unexpected, tuple(tuple(row) for row in shown))
+        states, said = (0, ()) if view.view.state is None else _compare_chunks(runtime, reads, view, fresh)
+    return Verdict(epoch, rows, missing, unexpected, tuple(tuple(row) for row in shown), states, said)
+
+
+def _compare_chunks(
+    runtime: Runtime, reads: DeferredReads, view: Relation, fresh: Intervals
+) -> tuple[int, tuple[str, ...]]:
+    """How many partial results of a deferred view are not those of their rows, and a sample in words."""
+    group, stored, computed = group_by_chunk(view), f"{STATE}_{view.id}", f"{STATE}_{view.id}_computed"
+    reads.stored_states(view, fresh).createOrReplaceTempView(stored)
+    reads.chunk_states(view, fresh, exact=True).createOrReplaceTempView(computed)
+    return _different(runtime, group, reads.session.sql(state_difference(group, f"SELECT * FROM {computed}", stored)))
 
 
 def mark_for_repair(runtime: Runtime, view: Relation) -> None:
@@ -214,8 +225,12 @@ def _compare_state(
     if ledger is not None:
         refresher.judge(ledger, NEVER, definitions.by_id, epoch)
     program = partials_of(group, refresher.occasion())
-    text, reads = state_difference(group, program, STATE), Reads.of(program.tree).and_(STATE)
-    found = workspace.run(text, view, reads, refresher.stored()).persist()
+    text, reads = state_difference(group, printed(program), STATE), Reads.of(program.tree).and_(STATE)
+    return _different(runtime, group, workspace.run(text, view, reads, refresher.stored()))
+
+
+def _different(runtime: Runtime, group: GroupBlock, found: DataFrame) -> tuple[int, tuple[str, ...]]:
+    found = found.persist()
     try:
         count = found.count()
         sample = found.limit(runtime.limits.verify_sample).collect() if count else []

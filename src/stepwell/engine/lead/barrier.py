@@ -120,7 +120,7 @@ def _touched(
 ) -> dict[str, Intervals]:
     """The times that the files of a view touch, by time column."""
     staged = tuple(file.staged(relation.id) for file in new)
-    return {name: touched_times(runtime.warehouse, relation, staged, name) for name in columns}
+    return {name: touched_times(runtime.warehouse, relation, staged, name, runtime.limits) for name in columns}
 
 
 def _publish_and_finish(runtime: Runtime, term: int, epoch: Epoch) -> list[RelationId]:

@@ -15,25 +15,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
-
 from stepwell.catalog import Transaction, control, deferrals, files, jobs, pins, relations, writes
 from stepwell.engine.definitions import load, load_in
 from stepwell.engine.failures import translated
-from stepwell.engine.read.deferred import DeferredReads, Face, StoredSince, buckets_of
+from stepwell.engine.maintain.materializing import Made, touched_chunks, whole_buckets
+from stepwell.engine.read.deferred import DeferredReads, StoredSince, buckets_of
 from stepwell.engine.runtime import Runtime
-from stepwell.engine.write.results import write_result
 from stepwell.engine.write.staging import discard
 from stepwell.model.buckets import Buckets
 from stepwell.model.epochs import Epoch
 from stepwell.model.errors import StepwellError, UndefinedTableError
 from stepwell.model.failpoints import failpoint
-from stepwell.model.files import DIFF, LATEST, ROW_ID, ROW_VERSION, NewFile, total
+from stepwell.model.files import LATEST, total
 from stepwell.model.intervals import Interval, Intervals, common
-from stepwell.model.invalidations import Invalidation, cut, merged, touched, within
+from stepwell.model.invalidations import Invalidation, InvalidationLog, cut, merged, touched, within
 from stepwell.model.jobs import JobId, JobProgress, RefreshRequest
 from stepwell.model.relations import Relation
-from stepwell.model.types import quote
 from stepwell.model.views import RelationId
 from stepwell.model.watermarks import FOREVER, NEVER
 from stepwell.model.writes import EVERYTHING, RelationWrite, Write
@@ -142,13 +139,14 @@ class _Refreshing:
             deferrals.move_logs(tx, self._deferral, self._runtime.limits.log_entries)
             if self._force:
                 self._take_for_invalid(tx, wanted, opened)
-            todo = common(touched(deferrals.view_log(tx, self._view.id)), (wanted,))
+            logged = touched(deferrals.view_log(tx, self._view.id))
+            todo = common(self._buckets.stale(logged), (wanted,))
             if not todo:
                 done = deferrals.completed(tx, self._view.id)
         failpoint("refresh.moved")
         if not todo:
             return RefreshReport(self._view.name, completed=done)
-        return self._batches(todo, wanted, opened)
+        return self._batches(todo, common(logged, (wanted,)), wanted, opened)
 
     def _keep(self, phase: str, done: int = 0, total: int | None = None) -> None:
         with self._runtime.catalog.write() as tx:
@@ -188,8 +186,12 @@ class _Refreshing:
             return None
         return Interval(inside.start, min(inside.end, end))
 
-    def _batches(self, todo: Intervals, wanted: Interval, opened: Epoch) -> RefreshReport:
-        """Compute and store what is to be done, the newest buckets first; each batch counts by itself."""
+    def _batches(self, todo: Intervals, logged: Intervals, wanted: Interval, opened: Epoch) -> RefreshReport:
+        """Compute and store what is to be done, the newest buckets first; each batch counts by itself.
+
+        Where chunks are kept apart, those that the log named when it was read are computed, and no more is cut from
+        it: what another refresh moves there meanwhile stays for the next one.
+        """
         seen = self._cut.epoch(opened)
         report = RefreshReport(self._view.name)
         bounded = common(todo, self._reach())
@@ -198,6 +200,8 @@ class _Refreshing:
             self._runtime.require_wanted()
             # with the last one goes what lies before and between: there are no rows, and nothing is stored
             labels = todo if piece is None or number == len(pieces) else (piece,)
+            if self._deferral.chunk:
+                labels = common(logged, labels)
             progress = JobProgress(f'refreshing "{self._view.name}"', number, len(pieces))
             self._keep(progress.phase, number - 1, len(pieces))
             report = self._batch(piece, labels, wanted, seen, progress, report)
@@ -235,19 +239,22 @@ class _Refreshing:
     ) -> RefreshReport:
         with self._runtime.catalog.read() as tx:
             position = writes.position_at(tx, control.look(tx).readable_epoch)
-        made = self._difference(piece, seen) if piece is not None else []
+        made = self._difference(piece, common(labels, (piece,)), seen) if piece is not None else {self._view.id: []}
         failpoint("refresh.written")
         # what children have to compute again, they are told by the log that is handed down
         untold = ((self._deferral.label, ()),)
-        write = RelationWrite(self._view.id, tuple(made), EVERYTHING, position, times=untold)
+        write = Write(
+            tuple(RelationWrite(id_, tuple(new), EVERYTHING, position, times=untold) for id_, new in made.items())
+        )
         try:
             epoch = self._enter(write, labels, wanted, seen, progress)
         except StepwellError:
-            discard(self._runtime, write)
+            for each in write.relations:
+                discard(self._runtime, each)
             raise
         failpoint("refresh.batch")
         self._cut.wait(epoch)
-        counts = total(made)
+        counts = total(made[self._view.id])
         return RefreshReport(
             before.view,
             before.batches + 1,
@@ -257,45 +264,36 @@ class _Refreshing:
             epoch,
         )
 
-    def _difference(self, piece: Interval, epoch: Epoch) -> list[NewFile]:
+    def _difference(self, piece: Interval, chunks: Intervals, epoch: Epoch) -> Made:
         """What the query gives for some buckets at an epoch less what is stored of them, as files."""
-        session = self._runtime.spark.under(())
-        reads = DeferredReads(self._runtime, session, epoch, self._cut.refreshed)
+        reads = DeferredReads(self._runtime, self._runtime.spark.under(()), epoch, self._cut.refreshed)
         with self._runtime.doing(f'refreshing view "{self._view.name}"'), translated():
-            names = [*(quote(column.name) for column in self._view.columns), ROW_ID, ROW_VERSION]
-            new = reads.computed(self._view, (piece,), Face.USER, nulls=False).select(*names)
-            if not reads.has_stored(self._view, (piece,)):
-                return write_result(self._runtime, self._view, new, reads=reads.bytes)
-            stored = reads.face(self._view, Face.STORED, (piece,)).select(*names)
-            new.persist()
-            try:
-                keys = [ROW_ID, ROW_VERSION]
-                came = new.join(stored.select(*keys), keys, "left_anti").withColumn(DIFF, F.lit(1).cast("bigint"))
-                went = stored.join(new.select(*keys), keys, "left_anti").withColumn(DIFF, F.lit(-1).cast("bigint"))
-                changes = came.select(*names, DIFF).unionByName(went.select(*names, DIFF))
-                return write_result(self._runtime, self._view, changes, reads=reads.bytes, signed=True)
-            finally:
-                new.unpersist()
+            if self._deferral.chunk:
+                return touched_chunks(self._runtime, reads, self._view, chunks)
+            return whole_buckets(self._runtime, reads, self._view, piece)
 
-    def _enter(
-        self, write: RelationWrite, labels: Intervals, wanted: Interval, seen: Epoch, progress: JobProgress
-    ) -> Epoch:
+    def _enter(self, write: Write, labels: Intervals, wanted: Interval, seen: Epoch, progress: JobProgress) -> Epoch:
         """Let a batch count: its files, the log less what it has seen, and how far the view is complete, at once."""
         runtime, view = self._runtime, self._view
         with runtime.catalog.write() as tx:
             self._cut.materializer.keep(tx, progress)
             for each in (view, self._source):
                 self._require_unchanged(tx, each)
-            receipt = writes.acknowledge(tx, Write((write,)), runtime.clock.now(), wants_barrier=True)
+            receipt = writes.acknowledge(tx, write, runtime.clock.now(), wants_barrier=True)
             log = deferrals.view_log(tx, view.id)
             left = cut(log, labels, seen)
             deferrals.replace_log(tx, view.id, left)
             deferrals.raise_completed(tx, view.id, wanted.end)
             handed = [each for each in within(log, labels) if each.epoch <= seen]
             for child, buckets in deferrals.readers(tx, view.id, self._deferral.label):
-                deferrals.hand_down(tx, child, buckets, tuple(handed), runtime.limits.log_entries)
+                deferrals.hand_down(tx, child, buckets, self._as_labels(handed), runtime.limits.log_entries)
             failpoint("refresh.enter.inside")
         return Epoch(receipt.epoch)
+
+    def _as_labels(self, entries: list[Invalidation]) -> InvalidationLog:
+        """What children are told: the buckets of some entries of the log."""
+        found = [Invalidation(each, entry.epoch) for entry in entries for each in self._buckets.stale((entry.range,))]
+        return merged(found)
 
     def _require_unchanged(self, tx: Transaction, relation: Relation) -> None:
         """DDL ends a refresh at its next batch: what it goes by is no longer so."""

@@ -1,7 +1,9 @@
 """Continuous aggregates as they are read: what is stored of them where that is fresh, and the rest computed.
 
 The faces of a deferred view v: `v` shows what its query says, at every moment; `v$stored` what refreshes have stored;
-`v$direct` computes the query, over the direct faces of deferred views below it.
+`v$direct` computes the query, over the direct faces of deferred views below it. Where partial results are kept by
+chunk, `v$state` shows those that are stored, which finished are `v$stored`, and `v$partial` computes them as a refresh
+does.
 """
 
 from __future__ import annotations
@@ -12,15 +14,17 @@ from enum import StrEnum
 
 from pyspark.sql import DataFrame, SparkSession
 
+from stepwell.algebra.expressions import Named
 from stepwell.algebra.nodes import Fresh, Moment
 from stepwell.algebra.printing import scan_name
+from stepwell.algebra.states import part_names
 from stepwell.catalog import Transaction, barriers, deferrals, files
 from stepwell.engine.definitions import Definitions, load_in
 from stepwell.engine.runtime import Runtime
 from stepwell.model.buckets import Buckets
 from stepwell.model.epochs import Epoch
-from stepwell.model.errors import StepwellError
-from stepwell.model.files import DIFF, ROW_ID, ROW_VERSION
+from stepwell.model.errors import StepwellError, UnsupportedError
+from stepwell.model.files import DIFF, HIDDEN_PREFIX, ROW_ID, ROW_VERSION
 from stepwell.model.intervals import ALWAYS, Interval, Intervals, common, united, without
 from stepwell.model.invalidations import touched
 from stepwell.model.relations import Relation
@@ -30,9 +34,11 @@ from stepwell.model.watermarks import FOREVER, NEVER
 from stepwell.plan import Content, content_at
 from stepwell.plan.programs import lowered, printed
 from stepwell.rules.blocks import GroupBlock, restored, rows_of
-from stepwell.rules.programs import Occasion
+from stepwell.rules.chunks import CHUNK, by_chunk, chunk_states, combined_rows
+from stepwell.rules.groups import COUNT, states_of
+from stepwell.rules.programs import STATE, Occasion, Program, key_names
 from stepwell.rules.recompute import build
-from stepwell.storage import content_within, is_within, scan_content
+from stepwell.storage import chunk_number, content_within, is_within, scan_content
 
 
 class Face(StrEnum):
@@ -41,14 +47,16 @@ class Face(StrEnum):
     USER = "user"
     STORED = "stored"
     DIRECT = "direct"
+    STATE = "state"
+    PARTIAL = "partial"
 
 
-FACES = (Face.STORED, Face.DIRECT)
+FACES = (Face.STORED, Face.DIRECT, Face.STATE, Face.PARTIAL)
 """Those that have a name of their own, behind a dollar sign."""
 
 
 def buckets_of(deferral: Deferral) -> Buckets:
-    return Buckets(deferral.transfer, deferral.integer)
+    return Buckets(deferral.transfer, deferral.integer, deferral.chunk)
 
 
 def stale_labels(tx: Transaction, known: Definitions, view: Relation, at: Epoch | None) -> Intervals:
@@ -62,7 +70,7 @@ def stale_labels(tx: Transaction, known: Definitions, view: Relation, at: Epoch 
         ranges += stale_labels(tx, known, source, at)
     buckets, done = buckets_of(deferral), deferrals.completed(tx, view.id, at)
     unfinished = (ALWAYS,) if done == NEVER else (Interval(done, FOREVER),)
-    logged = touched(deferrals.view_log(tx, view.id, at))
+    logged = buckets.stale(touched(deferrals.view_log(tx, view.id, at)))
     return united((*buckets.around(ranges), *logged, *unfinished, *without((ALWAYS,), (buckets.storable,))))
 
 
@@ -72,6 +80,40 @@ class StoredSince:
 
     since: Epoch
     labels: Intervals
+
+
+def group_of(view: Relation) -> GroupBlock:
+    """The GROUP BY that a deferred view is."""
+    block = restored(view.view.plan)
+    if view.deferral is None or not isinstance(block, GroupBlock):
+        raise StepwellError(
+            f'view "{view.name}" was planned by another version of stepwell', hint="DROP it, and CREATE it again."
+        )
+    return block
+
+
+def group_by_chunk(view: Relation) -> GroupBlock:
+    """The same with the chunk of the source as one key more."""
+    assert view.deferral is not None
+    block = by_chunk(group_of(view), int(view.deferral.source))
+    assert block is not None, "that was asked when the view was created"
+    return block
+
+
+def state_names(group: GroupBlock) -> list[tuple[str, str]]:
+    """The columns of partial results, each with the name that a user sees: that of its key or its result, numbered."""
+    shown = {item.name: name for item, name in zip(group.items, group.names, strict=True) if isinstance(item, Named)}
+    *keys, chunk = key_names(group)
+    found = [(key, shown.get(key, key.removeprefix(HIDDEN_PREFIX))) for key in keys]
+    found += [(chunk, "chunk"), (COUNT, "rows")]
+    for index, state in enumerate(states_of(group)):
+        said = shown.get(f"_sw_r{index}", f"r{index}")
+        found += [(name, f"{said}_{number}") for number, name in enumerate(part_names(index, state))]
+    return found
+
+
+def _occasion(view: Relation, block: GroupBlock) -> Occasion:
+    return Occasion(view.columns, frozenset(), Fresh(rows_of(block).tree))
 
 
 class DeferredReads:
@@ -85,7 +127,7 @@ class DeferredReads:
         refreshed: Mapping[RelationId, StoredSince] | None = None,
     ) -> None:
         self._runtime = runtime
-        self._session = session
+        self.session = session
         self._epoch = epoch
         self._refreshed = refreshed or {}
         self.bytes = 0
@@ -99,6 +141,8 @@ class DeferredReads:
         """The rows of a view, or those of some labels, with identities; the bucket of no time with them or not."""
         deferral = view.deferral
         assert deferral is not None
+        if face in (Face.STATE, Face.PARTIAL):
+            return self._states(view, face)
         if face == Face.STORED or (face == Face.USER and deferral.materialized_only):
             return self._stored(view, wanted)
         if face == Face.DIRECT:
@@ -111,6 +155,20 @@ class DeferredReads:
             return fresh
         return fresh.unionByName(self.computed(view, common(wanted, stale), Face.USER, nulls=nulls))
 
+    def _states(self, view: Relation, face: Face) -> DataFrame:
+        """The partial results of a view under names that a user knows: those that are stored, or all, computed."""
+        if view.view.state is None:
+            raise UnsupportedError(
+                f'view "{view.name}" keeps no partial results',
+                detail="They are kept by chunk of the source, where a bucket can have several and all aggregates can be"
+                " put together from parts. Other buckets are stored as a whole.",
+                hint=f"{view.name}$stored shows those.",
+            )
+        shown = [f"{name} AS {quote(said)}" for name, said in state_names(group_by_chunk(view))]
+        if face == Face.STATE:
+            return self.stored_states(view, (ALWAYS,)).selectExpr(*shown)
+        return self.chunk_states(view, (ALWAYS,), exact=True, nulls=True).selectExpr(*shown)
+
     def _since(self, view: Relation) -> StoredSince:
         return self._refreshed.get(view.id, StoredSince(self._epoch, ()))
 
@@ -121,35 +179,63 @@ class DeferredReads:
 
     def computed(self, view: Relation, labels: Intervals, source_face: Face, *, nulls: bool) -> DataFrame:
         """What the query of a view gives for some labels, over a face of its source if that is deferred."""
-        deferral, block = view.deferral, restored(view.view.plan)
-        if deferral is None or not isinstance(block, GroupBlock):
-            raise StepwellError(
-                f'view "{view.name}" was planned by another version of stepwell', hint="DROP it, and CREATE it again."
-            )
-        frames = {each.relation: self._input(view, each.relation, labels, source_face, nulls=nulls)
+        deferral, block = view.deferral, group_of(view)
+        assert deferral is not None
+        times = buckets_of(deferral).times(labels)
+        frames = {each.relation: self._input(view, each.relation, times, source_face, nulls=nulls)
                   for each in view.view.inputs}  # fmt: skip
-        program = lowered(build(block, Occasion(view.columns, frozenset(), Fresh(rows_of(block).tree))), block)
-        with self._runtime.analyzing:
-            self._offer(view, frames)
-            rows = self._session.sql(printed(program))
+        rows = self._evaluated(view, block, build(block, _occasion(view, block)), frames)
         type_ = view.column(deferral.label).type
         return rows.drop(DIFF).where(is_within(deferral.label, type_, labels, nulls=nulls))
 
-    def _offer(self, view: Relation, frames: Mapping[RelationId, DataFrame]) -> None:
-        for each in view.view.inputs:
-            names = [quote(name) for name in each.columns]
-            frame = frames[each.relation].select(*names, ROW_ID)
-            frame.createOrReplaceTempView(scan_name(each.relation, Moment.AFTER))
+    def chunk_states(self, view: Relation, times: Intervals, *, exact: bool, nulls: bool = False) -> DataFrame:
+        """The partial results of the rows of some times, by bucket, chunk and group, as they are stored."""
+        deferral, block = view.deferral, group_by_chunk(view)
+        assert deferral is not None
+        frames = {each.relation: self._input(view, each.relation, times, Face.USER, nulls=nulls)
+                  for each in view.view.inputs}  # fmt: skip
+        source = self._known.by_id[deferral.source]
+        frames[source.id] = frames[source.id].withColumn(CHUNK, chunk_number(source))
+        return self._evaluated(view, block, chunk_states(block, _occasion(view, block), exact=exact), frames)
 
-    def _input(
-        self, view: Relation, id_: RelationId, labels: Intervals, source_face: Face, *, nulls: bool
+    def combined(self, view: Relation, states: DataFrame) -> DataFrame:
+        """The rows that partial results come to."""
+        block = group_by_chunk(view)
+        program = lowered(combined_rows(block, _occasion(view, block)), block)
+        with self._runtime.analyzing:
+            states.createOrReplaceTempView(STATE)
+            return self.session.sql(printed(program)).drop(DIFF)
+
+    def stored_states(self, view: Relation, labels: Intervals) -> DataFrame:
+        """The partial results that are stored of some buckets."""
+        state, label = self.state_of(view), self.state_of(view).key[0]
+        content = self._within(state, label, labels, nulls=False)
+        rows = self._scan(state, content, source=False)
+        return rows.where(is_within(label, state.column(label).type, labels, nulls=False))
+
+    def state_of(self, view: Relation) -> Relation:
+        state = self._known.state_of(view)
+        assert state is not None, "partial results are kept of views with chunks only"
+        return state
+
+    def _evaluated(
+        self, view: Relation, block: GroupBlock, program: Program, frames: Mapping[RelationId, DataFrame]
     ) -> DataFrame:
-        """What a view reads of a relation: of its source the times of some labels, of a dimension everything."""
+        """The rows of a program of a view over some rows of what it reads."""
+        with self._runtime.analyzing:
+            for each in view.view.inputs:
+                frame = frames[each.relation]
+                held = [name for name in (CHUNK,) if name in frame.columns]
+                frame = frame.select(*(quote(name) for name in each.columns), ROW_ID, *held)
+                frame.createOrReplaceTempView(scan_name(each.relation, Moment.AFTER))
+            return self.session.sql(printed(lowered(program, block)))
+
+    def _input(self, view: Relation, id_: RelationId, times: Intervals, source_face: Face, *, nulls: bool) -> DataFrame:
+        """What a view reads of a relation: of its source the rows of some times, of a dimension everything."""
         relation, deferral = self._known.by_id[id_], view.deferral
         assert deferral is not None
         if id_ != deferral.source:
             return self._scan(relation, self._content(relation))
-        times = buckets_of(deferral).times(labels)
         if relation.deferral is not None:
             return self.face(relation, source_face, times, nulls=nulls)
         type_ = relation.column(deferral.column).type
@@ -170,10 +256,10 @@ class DeferredReads:
             )
         return self._holds(source, deferral.column, times, nulls=nulls)
 
-    def has_stored(self, view: Relation, labels: Intervals) -> bool:
-        """Whether anything may be stored of a view for some labels."""
-        assert view.deferral is not None
-        return self._holds(view, view.deferral.label, labels)
+    def has_stored(self, relation: Relation, labels: Intervals) -> bool:
+        """Whether anything may be stored for some labels of a view, or of its partial results."""
+        label = relation.key[0] if relation.deferral is None else relation.deferral.label
+        return self._holds(relation, label, labels)
 
     def _holds(
         self, relation: Relation, column: str, times: Intervals, *, nulls: bool = False, at: Epoch | None = None
@@ -204,5 +290,5 @@ class DeferredReads:
         if source:
             self.offered += [file.path for file in content.files]
         names = [*(quote(column.name) for column in relation.columns), ROW_ID, ROW_VERSION]
-        rows = scan_content(self._session, self._runtime.warehouse, relation, content, self._runtime.limits)
+        rows = scan_content(self.session, self._runtime.warehouse, relation, content, self._runtime.limits)
         return rows.select(*names)

@@ -147,14 +147,19 @@ class Binding:
             offered = " and ".join(f"{base}${each}" for each in faces)
             raise UndefinedTableError(f'{relation.kind} "{base}" has no face "{face}"', hint=f"There is {offered}.")
         if relation.deferral is not None:
-            return self._deferred(relation, epoch, Face(face.lower()), [column.name for column in relation.columns])
+            return self._deferred(relation, epoch, Face(face.lower()))
         return self._late(reference, relation, base, name)
 
-    def _deferred(self, view: Relation, epoch: Epoch | None, face: Face, columns: Sequence[str]) -> DataFrame:
-        """A face of a deferred view; inside a transaction, too, it is that of the newest readable epoch."""
+    def _deferred(
+        self, view: Relation, epoch: Epoch | None, face: Face, columns: Sequence[str] | None = None
+    ) -> DataFrame:
+        """Columns of a face of a deferred view; inside a transaction, too, it is that of the newest readable epoch."""
         runtime = self._runtime
         reads = DeferredReads(runtime, runtime.spark.under(()), self._snapshot.epoch if epoch is None else epoch)
-        rows = reads.face(view, face).select(*(quote(name) for name in columns))
+        rows = reads.face(view, face)
+        if columns is None:
+            columns = [name for name in rows.columns if not name.startswith(HIDDEN_PREFIX)]
+        rows = rows.select(*(quote(name) for name in columns))
         self.bytes += reads.bytes
         if rows.sparkSession is runtime.spark.session:
             return rows

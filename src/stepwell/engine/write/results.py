@@ -8,7 +8,7 @@ from __future__ import annotations
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from stepwell.engine.failures import is_too_large
@@ -17,8 +17,8 @@ from stepwell.model.failpoints import failpoint
 from stepwell.model.files import DIFF, NewFile, Store
 from stepwell.model.limits import Limits
 from stepwell.model.relations import Relation
-from stepwell.model.types import DATE, INSTANTS, quote
-from stepwell.storage import inspect, leaves, write_batch
+from stepwell.model.types import quote
+from stepwell.storage import chunk_number, inspect, leaves, write_batch
 from stepwell.storage.types import arrow_schema
 
 _WRITER = {
@@ -122,17 +122,6 @@ def _by_column(relation: Relation) -> dict[str, str]:
             options[f"parquet.bloom.filter.enabled#{name}"] = "true"
             options[f"parquet.bloom.filter.expected.ndv#{name}"] = "65536"
     return options
-
-
-def chunk_number(relation: Relation) -> Column:
-    """The chunk each row belongs to; NULL without event time."""
-    assert relation.chunking is not None
-    column = relation.column(relation.chunking.column)
-    value = quote(column.name)
-    if column.type in INSTANTS or column.type == DATE:
-        value = f"unix_micros(CAST({value} AS TIMESTAMP))"
-    width = relation.chunking.width
-    return F.expr(f"CAST({value} AS BIGINT) DIV {width} - IF(CAST({value} AS BIGINT) % {width} < 0, 1, 0)")
 
 
 def _inspect(runtime: Runtime, relation: Relation, store: Store, path: str) -> NewFile:

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from stepwell.catalog import relations
 from stepwell.engine.failures import null_message
 from stepwell.engine.runtime import Runtime
-from stepwell.engine.write.results import chunk_number, collect_small, write_collected, write_frame
+from stepwell.engine.write.results import collect_small, write_collected, write_frame
 from stepwell.model.errors import ConflictError
 from stepwell.model.failpoints import failpoint
 from stepwell.model.files import DIFF, ROW_ID, ROW_VERSION, NewFile, Store
@@ -26,6 +26,7 @@ from stepwell.model.relations import Relation
 from stepwell.model.types import quote
 from stepwell.model.views import RelationId
 from stepwell.model.writes import EVERYTHING, Position, RelationWrite, Touch
+from stepwell.storage import chunk_number
 
 TOUCH = "_sw_touch"
 

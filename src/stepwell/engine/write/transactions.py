@@ -168,8 +168,9 @@ class Writer:
             return part
         assert known is not None
         relation, staged = known.by_id[part.relation], tuple(file.staged(part.relation) for file in part.files)
-        times = [(name, touched_times(self._runtime.warehouse, relation, staged, name)) for name in sorted(columns)]
-        return replace(part, times=tuple(times))
+        warehouse, limits = self._runtime.warehouse, self._runtime.limits
+        times = tuple((name, touched_times(warehouse, relation, staged, name, limits)) for name in sorted(columns))
+        return replace(part, times=times)
 
     def _discard(self, parts: tuple[RelationWrite, ...]) -> None:
         for part in parts:
