@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from stepwell.model.watermarks import FOREVER, NEVER, Transfer
+from stepwell.model.watermarks import FOREVER, NEVER, HeldTransfer, Transfer
 
 _Node = TypeVar("_Node", bound=Hashable)
 
-Line = tuple[int, int, Sequence[int], int, int, int, Transfer | None]
+Line = tuple[int, int, Sequence[int], int, int, int, Transfer | HeldTransfer | None]
 """A view's number, its first parent, the others, how it floors their least, and what else it makes of it."""
 
 
@@ -24,7 +24,7 @@ class WatermarkTracker(Generic[_Node]):
         self,
         order: Sequence[_Node],
         parents: Mapping[_Node, Iterable[_Node]],
-        through: Mapping[_Node, Transfer] | None = None,
+        through: Mapping[_Node, Transfer | HeldTransfer] | None = None,
         marks: Mapping[_Node, int] | None = None,
     ) -> None:
         """`order` has parents before children. `parents` are those that have a say; without any, a node is a source."""
@@ -94,7 +94,7 @@ class WatermarkTracker(Generic[_Node]):
     def _line(self, index: int) -> Line:
         first, *others = self._parents[index]
         through = self._through[index]
-        if through is None or not through.every or through.zone:
+        if not isinstance(through, Transfer) or not through.every or through.zone:
             return index, first, others, 0, 0, 0, through
         start = through.origin + through.every + through.shift
         return index, first, others, through.every, through.size + through.origin, start, through

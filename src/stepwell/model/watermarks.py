@@ -116,6 +116,17 @@ class Transfer:
         return local - moment.utcoffset() // _MICROSECOND  # type: ignore[operator]  # a zone always has an offset
 
 
+@dataclass(frozen=True, slots=True)
+class HeldTransfer:
+    """A transfer that goes no further than a moment, however far what is read has come."""
+
+    transfer: Transfer
+    upto: int
+
+    def __call__(self, mark: int) -> int:
+        return min(self.transfer(mark), self.upto)
+
+
 def _offset(mark: int, zone: ZoneInfo) -> int:
     moment = (_EPOCH + mark * _MICROSECOND).replace(tzinfo=datetime.UTC).astimezone(zone)
     return moment.utcoffset() // _MICROSECOND  # type: ignore[operator]  # a zone always has an offset

@@ -321,6 +321,7 @@ def _register_deferred(
         state=_create_chunk_state(tx, runtime, split, deferral.label) if split is not None else None,
         functions=_functions(runtime, statement),
         time_column=deferral.label,
+        transfer=deferral.transfer,
         deferral=deferral,
     )
     relation = relations.create(tx, name, Definition(RelationKind.MATERIALIZED, view=view), analyzed.columns)

@@ -34,7 +34,7 @@ def explain_staleness(runtime: Runtime, name: Name) -> Rows:
             None if each.range.start == NEVER or each.range.end == FOREVER
             else buckets.count((each.range,), runtime.limits.counted_buckets),
         )
-        for each, why in sorted(set(found))
+        for each, why in sorted(dict.fromkeys(found), key=lambda pair: pair[0])
     ]  # fmt: skip
     return Rows(["start", "end", "why", "epoch", "buckets"], rows)
 

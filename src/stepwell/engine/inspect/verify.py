@@ -26,32 +26,17 @@ from stepwell.model.files import DIFF, ROW_ID
 from stepwell.model.intervals import ALWAYS, Intervals, without
 from stepwell.model.lifecycle import Owed, Serving, owing
 from stepwell.model.relations import Relation
-from stepwell.model.types import DOUBLE, FLOAT, parse_type, quote
+from stepwell.model.types import quote
 from stepwell.model.views import EmitMode, Input, RelationId
 from stepwell.model.watermarks import NEVER, MarkRecord
 from stepwell.plan import content_at
+from stepwell.plan.order_free import has_exact_results, is_order_free
 from stepwell.plan.programs import printed
 from stepwell.plan.state_check import partials_of, said_of, state_difference
-from stepwell.rules.blocks import Block, GroupBlock, WholeBlock, WindowBlock
+from stepwell.rules.blocks import Block, GroupBlock, WholeBlock
 from stepwell.rules.programs import OWN, STATE, Program
 
 PENDING, EXPECTED = "_sw_pending", "_sw_expected"
-
-_EXACT = {
-    "Count",
-    "CountIf",
-    "count_if",
-    "Min",
-    "Max",
-    "BoolAnd",
-    "BoolOr",
-    "bool_and",
-    "bool_or",
-    "every",
-    "some",
-    "any",
-}
-_BY_STATE = _EXACT | {"Sum", "Average", "First", "Last", "AnyValue", "any_value", "MinBy", "MaxBy", "CollectList"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +101,7 @@ def _verify_deferred(runtime: Runtime, view: Relation) -> Verdict:
     stored, direct = f"{OWN}_{view.id}", f"{OWN}_{view.id}_direct"
     with runtime.analyzing, translated():
         reads.face(view, Face.STORED, fresh).createOrReplaceTempView(stored)
-        reads.computed(view, fresh, Face.DIRECT, nulls=False).createOrReplaceTempView(direct)
+        reads.direct(view, fresh, nulls=False).createOrReplaceTempView(direct)
         names = ", ".join(quote(column.name) for column in view.columns)
         rounded = _is_rounded(definitions.blocks[view.id])
         new, old = (by_value(view, f"SELECT {names} FROM {each}", rounded=rounded) for each in (direct, stored))
@@ -268,23 +253,11 @@ def _base(definitions: Definitions, view: Relation) -> tuple[Input, ...]:
 
 def _is_plain(definitions: Definitions, parts: list[Relation]) -> bool:
     """Whether Spark gives the same rows for the text whatever the order in which it reads."""
-    return all(_has_no_order(definitions.blocks[RelationId(each.id)]) for each in parts)
-
-
-def _has_no_order(block: Block) -> bool:
-    if isinstance(block, WindowBlock):
-        return not block.made_total
-    if not isinstance(block, GroupBlock):
-        return True
-    for result in block.results:
-        floats = any(parse_type(each) in (FLOAT, DOUBLE) for each in result.argument_types)
-        if result.function not in _EXACT and (floats or result.function not in ("Sum", "Average")):
-            return False
-    return True
+    return all(is_order_free(definitions.blocks[RelationId(each.id)]) for each in parts)
 
 
 def _is_rounded(block: Block) -> bool:
     """Whether floating point numbers in it may differ in their last digits."""
     if isinstance(block, WholeBlock):
         return True
-    return isinstance(block, GroupBlock) and any(each.function not in _BY_STATE for each in block.results)
+    return isinstance(block, GroupBlock) and not has_exact_results(block)

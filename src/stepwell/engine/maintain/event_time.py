@@ -16,15 +16,17 @@ from stepwell.algebra.printing import print_expression
 from stepwell.catalog import Transaction, control, files, relations, watermarks, writes
 from stepwell.engine.definitions import Definitions, load, load_in
 from stepwell.engine.failures import translated
+from stepwell.engine.read.deferred import buckets_of, stale_labels
 from stepwell.engine.runtime import Runtime
 from stepwell.graph import WatermarkTracker
 from stepwell.model.epochs import Epoch
 from stepwell.model.errors import InvalidDefinitionError, warn
 from stepwell.model.files import DIFF, DataFile
+from stepwell.model.intervals import Interval, common
 from stepwell.model.relations import Relation, WatermarkRule, is_integer_time
 from stepwell.model.types import quote
 from stepwell.model.views import RelationId
-from stepwell.model.watermarks import FOREVER, NEVER, MarkRecord, moment_of, written
+from stepwell.model.watermarks import FOREVER, NEVER, HeldTransfer, MarkRecord, Transfer, moment_of, written
 from stepwell.rules.lateness import is_before
 from stepwell.storage import scan_delta, time_reach
 
@@ -95,10 +97,28 @@ def advance(
         for id_, known in definitions.timed.items()
         if id_ not in stopped
     }
-    through = {id_: relation.view.transfer for id_, relation in definitions.by_id.items() if relation.is_maintained}
+    through: dict[RelationId, Transfer | HeldTransfer] = {}
+    for id_, relation in definitions.by_id.items():
+        if relation.is_maintained and (transfer := relation.view.transfer) is not None:
+            held = _held(runtime, definitions, relation, epoch, marks.get(id_, NEVER)) if relation.deferral else FOREVER
+            through[id_] = transfer if held == FOREVER else HeldTransfer(transfer, held)
     order = [id_ for id_ in definitions.order.order() if id_ in definitions.timed]
-    tracker = WatermarkTracker(order, parents, {id_: each for id_, each in through.items() if each}, marks)
-    return Marks(before, tracker, tables, now)
+    return Marks(before, WatermarkTracker(order, parents, through, marks), tables, now)
+
+
+def _held(runtime: Runtime, definitions: Definitions, view: Relation, epoch: Epoch, mark: int) -> int:
+    """How far a deferred view has no bucket that a refresh has still to fill, counted from where its watermark stands.
+
+    What is stale behind the watermark is late, and does not hold it.
+    """
+    assert view.deferral is not None
+    labels = buckets_of(view.deferral).storable
+    ahead = Interval(max(mark, labels.start), labels.end) if mark < labels.end else None
+    with runtime.catalog.read() as tx:
+        stale = common(stale_labels(tx, definitions, view, epoch), (ahead,)) if ahead is not None else ()
+    if not stale:
+        return FOREVER
+    return NEVER if stale[0].start == labels.start else stale[0].start
 
 
 def _followed(

@@ -29,9 +29,10 @@ from stepwell.model.intervals import ALWAYS, Interval, Intervals, common, united
 from stepwell.model.invalidations import touched
 from stepwell.model.relations import Relation
 from stepwell.model.types import quote
-from stepwell.model.views import Deferral, RelationId
+from stepwell.model.views import Deferral, RelationId, placeholder
 from stepwell.model.watermarks import FOREVER, NEVER
 from stepwell.plan import Content, content_at
+from stepwell.plan.order_free import is_order_free
 from stepwell.plan.programs import lowered, printed
 from stepwell.rules.blocks import GroupBlock, restored, rows_of
 from stepwell.rules.chunks import CHUNK, by_chunk, chunk_states, combined_rows
@@ -146,7 +147,7 @@ class DeferredReads:
         if face == Face.STORED or (face == Face.USER and deferral.materialized_only):
             return self._stored(view, wanted)
         if face == Face.DIRECT:
-            return self.computed(view, wanted, Face.DIRECT, nulls=nulls)
+            return self.direct(view, wanted, nulls=nulls)
         stale, since = self._stale(view), self._since(view)
         fresh = self._stored(view, without(without(wanted, stale), since.labels))
         if self._holds(view, deferral.label, common(wanted, since.labels), at=since.since):
@@ -182,18 +183,41 @@ class DeferredReads:
         deferral, block = view.deferral, group_of(view)
         assert deferral is not None
         times = buckets_of(deferral).times(labels)
-        frames = {each.relation: self._input(view, each.relation, times, source_face, nulls=nulls)
-                  for each in view.view.inputs}  # fmt: skip
+        frames = self._inputs(view, times, source_face, nulls=nulls)
         rows = self._evaluated(view, block, build(block, _occasion(view, block)), frames)
         type_ = view.column(deferral.label).type
         return rows.drop(DIFF).where(is_within(deferral.label, type_, labels, nulls=nulls))
+
+    def direct(self, view: Relation, labels: Intervals = (ALWAYS,), *, nulls: bool = True) -> DataFrame:
+        """What the user's text gives for some labels, run by Spark as it stands over the direct faces below.
+
+        Where the text leaves an order open, that is made total first, by the algebra.
+        """
+        deferral = view.deferral
+        assert deferral is not None
+        if not self._is_order_free(view):
+            return self.computed(view, labels, Face.DIRECT, nulls=nulls)
+        times = buckets_of(deferral).times(labels)
+        frames = self._inputs(view, times, Face.DIRECT, nulls=nulls)
+        with self._runtime.analyzing:
+            for each in view.view.inputs:
+                frame = frames[each.relation].select(*(quote(name) for name in each.columns))
+                frame.createOrReplaceTempView(placeholder(each.relation))
+            rows = self.session.sql(view.view.bound).toDF(*(column.name for column in view.columns))
+        type_ = view.column(deferral.label).type
+        return rows.where(is_within(deferral.label, type_, labels, nulls=nulls))
+
+    def _is_order_free(self, view: Relation) -> bool:
+        """Whether the text of a view, and of those below it that are deferred, can be run as it stands."""
+        assert view.deferral is not None
+        source = self._known.by_id[view.deferral.source]
+        return is_order_free(group_of(view)) and (source.deferral is None or self._is_order_free(source))
 
     def chunk_states(self, view: Relation, times: Intervals, *, exact: bool, nulls: bool = False) -> DataFrame:
         """The partial results of the rows of some times, by bucket, chunk and group, as they are stored."""
         deferral, block = view.deferral, group_by_chunk(view)
         assert deferral is not None
-        frames = {each.relation: self._input(view, each.relation, times, Face.USER, nulls=nulls)
-                  for each in view.view.inputs}  # fmt: skip
+        frames = self._inputs(view, times, Face.USER, nulls=nulls)
         source = self._known.by_id[deferral.source]
         frames[source.id] = frames[source.id].withColumn(CHUNK, chunk_number(source))
         return self._evaluated(view, block, chunk_states(block, _occasion(view, block), exact=exact), frames)
@@ -230,12 +254,21 @@ class DeferredReads:
                 frame.createOrReplaceTempView(scan_name(each.relation, Moment.AFTER))
             return self.session.sql(printed(lowered(program, block)))
 
+    def _inputs(
+        self, view: Relation, times: Intervals, source_face: Face, *, nulls: bool
+    ) -> dict[RelationId, DataFrame]:
+        """What a view reads, by relation."""
+        ids = [each.relation for each in view.view.inputs]
+        return {id_: self._input(view, id_, times, source_face, nulls=nulls) for id_ in ids}
+
     def _input(self, view: Relation, id_: RelationId, times: Intervals, source_face: Face, *, nulls: bool) -> DataFrame:
         """What a view reads of a relation: of its source the rows of some times, of a dimension everything."""
         relation, deferral = self._known.by_id[id_], view.deferral
         assert deferral is not None
         if id_ != deferral.source:
             return self._scan(relation, self._content(relation))
+        if relation.deferral is not None and source_face == Face.DIRECT and not self._is_order_free(view):
+            return self.computed(relation, times, Face.DIRECT, nulls=nulls)  # with identities, all the way down
         if relation.deferral is not None:
             return self.face(relation, source_face, times, nulls=nulls)
         type_ = relation.column(deferral.column).type
