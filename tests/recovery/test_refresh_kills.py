@@ -42,6 +42,9 @@ def test_a_killed_refresh_leaves_a_view_that_is_read_right_and_is_gone_on_with(
         expected = Counter(answer(db, refresh_writer.QUERY))
         assert Counter(answer(db, "SELECT * FROM daily")) == expected
         assert answer(db, "VERIFY daily")[0][2] is True
+        by_pair = refresh_writer.PAIRS.replace("FROM daily", "FROM daily$stored")
+        db.sql("WAIT")  # the refresh goes on by itself
+        assert Counter(answer(db, "SELECT * FROM live")) == Counter(answer(db, by_pair))
         db.sql("INSERT INTO t VALUES (50, TIMESTAMP '2026-01-01 03:00:00', 50)")
         expected = Counter(answer(db, refresh_writer.QUERY))
         assert Counter(answer(db, "SELECT * FROM daily")) == expected
@@ -51,3 +54,7 @@ def test_a_killed_refresh_leaves_a_view_that_is_read_right_and_is_gone_on_with(
         assert answer(db, "VERIFY daily")[0][2] is True
         left = [each for each in answer(db, "EXPLAIN STALENESS daily") if each[1] != "infinity"]
         assert left == []
+        assert Counter(answer(db, "SELECT * FROM live")) == Counter(answer(db, by_pair))
+        for name in ("live", "closed"):
+            assert answer(db, f"VERIFY {name}")[0][2] is True
+        assert len(answer(db, "SELECT * FROM closed")) == 3, "the pairs of days that are over"

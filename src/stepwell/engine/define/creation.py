@@ -12,7 +12,7 @@ from stepwell.algebra.expressions import Attribute, Named
 from stepwell.algebra.nodes import Scan
 from stepwell.catalog import Transaction, control, deferrals, jobs, lives, relations, watermarks, writes
 from stepwell.engine.define.analysis import Analyzed, analyze, output_types
-from stepwell.engine.define.deferral import ONLY_DEFERRED, with_options
+from stepwell.engine.define.deferral import ONLY_DEFERRED, grouped_in, with_options
 from stepwell.engine.definitions import Definitions, load, load_in
 from stepwell.engine.failures import translate
 from stepwell.engine.read.queries import plain_name, try_out
@@ -309,15 +309,19 @@ def _register_deferred(
     tx: Transaction, runtime: Runtime, name: str, statement: CreateView, analyzed: Analyzed, deferral: Deferral
 ) -> Relation:
     """A view that no barrier maintains: nothing of it is stored yet, and its log says so."""
-    root = analyzed.plan.root
+    group = grouped_in(analyzed.plan)
+    assert group is not None
     columns = {source.relation: source.columns for source in analyzed.inputs}
-    split = by_chunk(root, int(deferral.source)) if deferral.chunk and isinstance(root, GroupBlock) else None
+    split = by_chunk(group, int(deferral.source)) if deferral.chunk else None
+    plan = stored(analyzed.plan.root)
+    if analyzed.plan.hidden:
+        plan |= {"grouped": stored(group), "types": [str(each.type) for each in analyzed.hidden[0]]}
     view = ViewDefinition(
         statement.query.text,
         analyzed.bound,
         analyzed.parents,
-        _inputs(root, columns),
-        plan=stored(root),
+        _inputs(group, columns),
+        plan=plan,
         state=_create_chunk_state(tx, runtime, split, deferral.label) if split is not None else None,
         functions=_functions(runtime, statement),
         time_column=deferral.label,

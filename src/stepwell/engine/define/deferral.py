@@ -12,7 +12,7 @@ from stepwell.model.relations import Relation, can_be_time, is_integer_time
 from stepwell.model.views import Deferral, Settings, ViewOptions, Width
 from stepwell.model.watermarks import Transfer
 from stepwell.plan.times import transfers_of
-from stepwell.rules.blocks import GroupBlock, ViewPlan
+from stepwell.rules.blocks import Block, GroupBlock, ViewPlan, WindowBlock
 from stepwell.rules.chunks import by_chunk
 from stepwell.rules.groups import has_states
 from stepwell.sql.statements import CreateView, EmitClause
@@ -53,18 +53,18 @@ def _deferral(statement: CreateView, plan: ViewPlan, inputs: Sequence[Relation],
         )
     if settings:
         raise UnsupportedError(f"a deferred view is created under Spark's usual settings, and {settings[0][0]} is not")
-    root = plan.root
-    if plan.hidden or not isinstance(root, GroupBlock) or not root.keys or root.distinct:
+    root = grouped_in(plan)
+    if root is None or not root.keys or root.distinct:
         raise UnsupportedError(
             f'view "{name}" cannot be deferred: its query is not one GROUP BY over relations',
             hint="Group by a bucket of time, such as time_bucket(INTERVAL 1 DAY, ts); what else is done with its rows"
             " goes into a view on it.",
         )
     source, column, key, transfer = _bucket(name, root, inputs)
-    label = next(
-        (shown for shown, item in zip(root.names, root.items, strict=True) if item_is(item, f"_sw_g{key}")), None
-    )
-    if label is None:
+    labels = [shown for shown, item in zip(root.names, root.items, strict=True) if item_is(item, f"_sw_g{key}")]
+    if isinstance(plan.root, WindowBlock):
+        labels = _windowed(name, plan.root, labels)
+    if not labels:
         raise UnsupportedError(f'view "{name}" cannot be deferred: it does not show the bucket that it groups by')
     scans = [scan.relation for scan in scans_of(root.rows.tree)]
     if scans.count(int(source.id)) > 1:
@@ -82,8 +82,38 @@ def _deferral(statement: CreateView, plan: ViewPlan, inputs: Sequence[Relation],
     if source.deferral is not None:
         _require_nested(name, source, column, transfer)
     dimensions = tuple(each.id for each in others)
-    chunk = _chunk(root, source, column, transfer)
-    return with_options(Deferral(source.id, column, label, transfer, integer, dimensions, chunk=chunk), options)
+    chunk = _chunk(root, source, column, transfer) if root is plan.root else 0
+    return with_options(Deferral(source.id, column, labels[0], transfer, integer, dimensions, chunk=chunk), options)
+
+
+def grouped_in(plan: ViewPlan) -> GroupBlock | None:
+    """The one GROUP BY of a query, under nothing but window functions; None if it is another query."""
+    match plan:
+        case ViewPlan(GroupBlock() as root, ()):
+            return root
+        case ViewPlan(WindowBlock(), (GroupBlock() as group,)):
+            return group
+        case _:
+            return None
+
+
+def _windowed(name: str, windows: WindowBlock, labels: Sequence[str]) -> list[str]:
+    """The columns in which window functions over groups show the bucket of these; each must stay inside a bucket."""
+
+    def are_labels(block: Block) -> list[bool]:
+        found = [transfers_of(block, {_GROUPED: label}) for label in labels]
+        return [Transfer() in each for each in zip(*found, strict=True)]
+
+    if not any(are_labels(windows.rows)[: windows.keys]):
+        raise UnsupportedError(
+            f'view "{name}" cannot be deferred: a window function looks beyond its bucket',
+            hint="Let the bucket be in every PARTITION BY, or put the window functions into a view on this one.",
+        )
+    return [column for column, is_label in zip(windows.names, are_labels(windows), strict=True) if is_label]
+
+
+_GROUPED = -1
+"""The number by which window functions know the GROUP BY that they are over."""
 
 
 def _chunk(root: GroupBlock, source: Relation, column: str, transfer: Transfer) -> int:

@@ -18,7 +18,7 @@ from stepwell.engine.maintain.by_value import by_value, value_difference
 from stepwell.engine.maintain.emission import showing
 from stepwell.engine.maintain.refreshing import Refresher
 from stepwell.engine.maintain.workspace import Reads, Workspace
-from stepwell.engine.read.deferred import DeferredReads, Face, group_by_chunk, stale_labels
+from stepwell.engine.read.deferred import DeferredReads, Face, group_by_chunk, group_of, stale_labels
 from stepwell.engine.runtime import Runtime
 from stepwell.model.epochs import Epoch
 from stepwell.model.errors import StepwellError
@@ -103,7 +103,7 @@ def _verify_deferred(runtime: Runtime, view: Relation) -> Verdict:
         reads.face(view, Face.STORED, fresh).createOrReplaceTempView(stored)
         reads.direct(view, fresh, nulls=False).createOrReplaceTempView(direct)
         names = ", ".join(quote(column.name) for column in view.columns)
-        rounded = _is_rounded(definitions.blocks[view.id])
+        rounded = _is_rounded(group_of(view))
         new, old = (by_value(view, f"SELECT {names} FROM {each}", rounded=rounded) for each in (direct, stored))
         found = session.sql(value_difference(view, new, old)).persist()
         try:

@@ -27,14 +27,14 @@ from stepwell.model.errors import StepwellError, UnsupportedError
 from stepwell.model.files import DIFF, HIDDEN_PREFIX, ROW_ID, ROW_VERSION
 from stepwell.model.intervals import ALWAYS, Interval, Intervals, common, united, without
 from stepwell.model.invalidations import touched
-from stepwell.model.relations import Relation
-from stepwell.model.types import quote
+from stepwell.model.relations import Column, Relation
+from stepwell.model.types import parse_type, quote
 from stepwell.model.views import Deferral, RelationId, placeholder
 from stepwell.model.watermarks import FOREVER, NEVER
 from stepwell.plan import Content, content_at
 from stepwell.plan.order_free import is_order_free
 from stepwell.plan.programs import lowered, printed
-from stepwell.rules.blocks import GroupBlock, restored, rows_of
+from stepwell.rules.blocks import GroupBlock, WindowBlock, inputs_of, restored, rows_of
 from stepwell.rules.chunks import CHUNK, by_chunk, chunk_states, combined_rows
 from stepwell.rules.groups import COUNT, states_of
 from stepwell.rules.programs import STATE, Occasion, Program, key_names
@@ -84,13 +84,19 @@ class StoredSince:
 
 
 def group_of(view: Relation) -> GroupBlock:
-    """The GROUP BY that a deferred view is."""
-    block = restored(view.view.plan)
+    """The GROUP BY that a deferred view is, or that its window functions are over."""
+    block = restored(view.view.plan.get("grouped") or view.view.plan)
     if view.deferral is None or not isinstance(block, GroupBlock):
         raise StepwellError(
             f'view "{view.name}" was planned by another version of stepwell', hint="DROP it, and CREATE it again."
         )
     return block
+
+
+def _windows_of(view: Relation) -> WindowBlock | None:
+    """The window functions of a view over its groups, if it has any."""
+    block = restored(view.view.plan)
+    return block if isinstance(block, WindowBlock) else None
 
 
 def group_by_chunk(view: Relation) -> GroupBlock:
@@ -184,9 +190,24 @@ class DeferredReads:
         assert deferral is not None
         times = buckets_of(deferral).times(labels)
         frames = self._inputs(view, times, source_face, nulls=nulls)
-        rows = self._evaluated(view, block, build(block, _occasion(view, block)), frames)
+        windows = _windows_of(view)
+        if windows is None:
+            rows = self._evaluated(view, block, build(block, _occasion(view, block)), frames)
+        else:
+            types = map(parse_type, view.view.plan["types"])
+            columns = tuple(Column(name, type_) for name, type_ in zip(block.names, types, strict=True))
+            program = build(block, Occasion(columns, frozenset(), Fresh(rows_of(block).tree)))
+            rows = self._windowed(view, windows, self._evaluated(view, block, program, frames).drop(DIFF))
         type_ = view.column(deferral.label).type
         return rows.drop(DIFF).where(is_within(deferral.label, type_, labels, nulls=nulls))
+
+    def _windowed(self, view: Relation, windows: WindowBlock, groups: DataFrame) -> DataFrame:
+        """What window functions make of groups."""
+        (inner,) = inputs_of(windows)
+        occasion = Occasion(view.columns, frozenset(), Fresh(rows_of(windows).tree, windows.top))
+        with self._runtime.analyzing:
+            groups.createOrReplaceTempView(scan_name(inner, Moment.AFTER))
+            return self.session.sql(printed(build(windows, occasion)))
 
     def direct(self, view: Relation, labels: Intervals = (ALWAYS,), *, nulls: bool = True) -> DataFrame:
         """What the user's text gives for some labels, run by Spark as it stands over the direct faces below.
@@ -211,7 +232,12 @@ class DeferredReads:
         """Whether the text of a view, and of those below it that are deferred, can be run as it stands."""
         assert view.deferral is not None
         source = self._known.by_id[view.deferral.source]
-        return is_order_free(group_of(view)) and (source.deferral is None or self._is_order_free(source))
+        windows = _windows_of(view)
+        return (
+            is_order_free(group_of(view))
+            and (windows is None or is_order_free(windows))
+            and (source.deferral is None or self._is_order_free(source))
+        )
 
     def chunk_states(self, view: Relation, times: Intervals, *, exact: bool, nulls: bool = False) -> DataFrame:
         """The partial results of the rows of some times, by bucket, chunk and group, as they are stored."""
