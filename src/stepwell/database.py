@@ -74,7 +74,7 @@ class Database:
 
     def insert(self, table: str, data: Any) -> Rows:
         """Insert an Arrow table, a pandas or Spark DataFrame, or rows (tuples, dicts); columns match by name."""
-        with translated(), self.statement(), self._runtime.doing("inserting"):
+        with engine.naming_relations(self._runtime), translated(), self.statement(), self._runtime.doing("inserting"):
             return self._writer.write(engine.stage_data(self._runtime, table.removeprefix("main."), data))
 
     def insert_parquet(
@@ -86,7 +86,7 @@ class Database:
         however often it is asked for.
         """
         given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-        with self.statement():
+        with engine.naming_relations(self._runtime), self.statement():
             return engine.copy_parquet(self._runtime, self._writer, table, given, label)
 
     def function(self, name: str, *, version: int, returns: str = "STRING") -> Callable[[_Called], _Called]:
@@ -105,7 +105,7 @@ class Database:
 
     def changes(self, table: str, after: int, upto: int | None = None) -> DataFrame:
         """What the epochs (after, upto] did to a relation: its rows with `_diff` and `_epoch`."""
-        with self.statement():
+        with engine.naming_relations(self._runtime), self.statement():
             return engine.answer_changes(self._runtime, table, after, upto, self._writer.snapshot)
 
     def flush(self) -> Epoch:

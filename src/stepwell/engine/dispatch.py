@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
+from stepwell.engine.damages import naming_relations
 from stepwell.engine.define.ddl import define
 from stepwell.engine.define.runs import create_all
 from stepwell.engine.failures import pointing_at, translated
@@ -38,10 +39,11 @@ def run_together(
     if isinstance(body, s.CreateTable | s.CreateView):
         with pointing_at(first):
             writer.require_none_open()
-        create_all(runtime, run, leader.wait_written)
+        with naming_relations(runtime):
+            create_all(runtime, run, leader.wait_written)
         return Rows([], [])
     assert not others, "only CREATEs run together"
-    with pointing_at(first), translated():
+    with pointing_at(first), naming_relations(runtime), translated():
         return _run(runtime, writer, leader, body, dialect)
 
 

@@ -211,7 +211,9 @@ class CatalogVersionError(StepwellError):
 class DataFileError(StepwellError):
     """A data file is missing or damaged."""
 
-    sqlstate = "XX001"
+    sqlstate = "58030"
+    path: str | None = None
+    """The file, where it is one of the warehouse's own."""
 
 
 class BadLineError(StepwellError):

@@ -37,6 +37,8 @@ FAILPOINTS = (
     "refresh.written",
     "refresh.enter.inside",
     "refresh.batch",
+    "repair.checked",
+    "repair.marked",
     "vacuum.forgotten",
     "vacuum.deleted",
 )

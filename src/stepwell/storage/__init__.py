@@ -5,6 +5,7 @@ them as the plan says, `small_frame` offers what is in memory; `DeltaLogs` publi
 look at files that others have written. What is content at which epoch, only the catalog knows.
 """
 
+from stepwell.storage.checksums import all_damages, damaged, missing
 from stepwell.storage.delta import DeltaLogs, log_state
 from stepwell.storage.memory import small_frame
 from stepwell.storage.outside import csv_fields, find_files, json_fields, parquet_schema
@@ -14,7 +15,6 @@ from stepwell.storage.parquet import (
     concatenate,
     inspect,
     leaves,
-    missing,
     read_batch,
     read_delta,
     time_reach,
@@ -29,10 +29,12 @@ __all__ = [
     "Narrowing",
     "TimeReach",
     "Warehouse",
+    "all_damages",
     "column_range",
     "concatenate",
     "content_within",
     "csv_fields",
+    "damaged",
     "find_files",
     "inspect",
     "is_within",

@@ -24,7 +24,7 @@ from stepwell.model.epochs import Epoch
 from stepwell.model.errors import StepwellError
 from stepwell.model.files import DIFF, ROW_ID
 from stepwell.model.intervals import ALWAYS, without
-from stepwell.model.lifecycle import Owed, Serving, owing
+from stepwell.model.lifecycle import Owed, Serving
 from stepwell.model.relations import Relation
 from stepwell.model.types import DOUBLE, FLOAT, parse_type, quote
 from stepwell.model.views import EmitMode, Input, RelationId
@@ -128,17 +128,6 @@ def _verify_deferred(runtime: Runtime, view: Relation) -> Verdict:
         finally:
             found.unpersist()
     return Verdict(epoch, rows, missing, unexpected, tuple(tuple(row) for row in shown))
-
-
-def mark_for_repair(runtime: Runtime, view: Relation) -> None:
-    """Let the next barrier write a view anew, and all that reads it find out what that changes."""
-    with runtime.catalog.write() as tx:
-        definitions = load_in(runtime, tx)
-        all_lives = lives.get_all(tx)
-        own = [view.id, *view.view.blocks]
-        for id_ in [*own, *definitions.order.downstream(own)]:
-            if id_ in all_lives:  # one that is stopped cannot go by the changes either
-                lives.put(tx, id_, owing(all_lives[id_], Owed.REWRITE if id_ in own else Owed.RECOMPUTE))
 
 
 def _compare(runtime: Runtime, definitions: Definitions, view: Relation, epoch: Epoch, mark: MarkRecord) -> Verdict:

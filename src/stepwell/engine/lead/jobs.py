@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 
 from stepwell.catalog import jobs
+from stepwell.engine.damages import naming_relations
 from stepwell.engine.definitions import load
 from stepwell.engine.failures import translated
 from stepwell.engine.maintain.deferred import Materializer, Wait, refresh
@@ -147,7 +148,7 @@ class JobWorker:
     def _carry_out(self, job: Job, term: int) -> None:
         by_policy = job.asked_by == AskedBy.SCHEDULE
         try:
-            with translated():
+            with naming_relations(self._runtime), translated():
                 reports = refresh(
                     self._runtime, job.request, Materializer(job.id, term), self._wait, by_policy=by_policy
                 )
