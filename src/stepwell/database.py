@@ -22,7 +22,7 @@ from stepwell.model.limits import Limits
 from stepwell.model.relations import Relation
 from stepwell.model.rows import Rows
 from stepwell.sql import Dialect, parse, runs_of
-from stepwell.sql.statements import ShowTables, Statement
+from stepwell.sql.statements import CheckpointTo, RestoreFrom, ShowTables, Slice, Statement
 from stepwell.storage import Warehouse
 
 if TYPE_CHECKING:
@@ -123,6 +123,20 @@ class Database:
         """
         with translated(), self.statement(), self._runtime.doing(f'refreshing "{view}"'):
             return engine.refresh_view(self._runtime, self._leader, view, (start, end), cascade=cascade, force=force)
+
+    def checkpoint(self, path: str | os.PathLike[str]) -> Rows:
+        """Copy the whole database, at the newest readable epoch, to a folder or URL; work goes on meanwhile."""
+        return self._say(CheckpointTo(os.fspath(path)))
+
+    def restore(self, path: str | os.PathLike[str], epoch: int | None = None) -> Rows:
+        """Fill this warehouse, which must be empty, from the checkpoint of an epoch or the newest."""
+        return self._say(RestoreFrom(os.fspath(path), epoch))
+
+    def _say(self, body: CheckpointTo | RestoreFrom) -> Rows:
+        text = type(body).__name__
+        done = self.execute(Statement(body, Slice(text, 0, len(text))))
+        assert isinstance(done, Rows)
+        return done
 
     def advance_watermark(self, table: str, upto: object) -> Epoch:
         """Claim that no row of a table before `upto` is still to come: a datetime, or a number where time is one.

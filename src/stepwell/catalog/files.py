@@ -150,7 +150,7 @@ def replace_written(tx: Transaction, inputs: Sequence[DataFile], outputs: Sequen
 def with_endings(tx: Transaction) -> list[tuple[DataFile, int | None, bool]]:
     """Every file that has ended, when it did, and whether another stands for it."""
     rows = tx.execute(sa.select(files).where(files.c.ended_at.is_not(None))).mappings()
-    return [(_file(row), row["ended_at"], row["superseded"]) for row in rows]
+    return [(decode(row), row["ended_at"], row["superseded"]) for row in rows]
 
 
 def in_use(tx: Transaction) -> list[DataFile]:
@@ -193,10 +193,11 @@ def _require_live(tx: Transaction, inputs: Sequence[DataFile]) -> None:
 
 def _select(tx: Transaction, *conditions: sa.ColumnElement[bool]) -> list[DataFile]:
     query = sa.select(files).where(*conditions).order_by(files.c.id)
-    return [_file(row) for row in tx.execute(query).mappings()]
+    return [decode(row) for row in tx.execute(query).mappings()]
 
 
-def _file(row: Any) -> DataFile:
+def decode(row: Any) -> DataFile:
+    """A file as a row of the catalog says it."""
     low, high = row["key_range"] or (None, None)
     checksum = None if row["checksum"] is None else Checksum(*row["checksum"])
     statistics = FileStatistics(

@@ -216,6 +216,12 @@ class DataFileError(StepwellError):
     """The file, where it is one of the warehouse's own."""
 
 
+class CheckpointError(StepwellError):
+    """A checkpoint that is not there, is damaged or incomplete, or belongs to another database."""
+
+    sqlstate = "58030"
+
+
 class BadLineError(StepwellError):
     """A line of a file that is to be loaded cannot be read; nothing of the load was applied."""
 

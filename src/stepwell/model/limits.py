@@ -196,6 +196,9 @@ class Limits:
     copied_bytes: int = 4 * _MB
     """Bytes that are read, compared and copied at a time: enough to be quick, and soon stopped."""
 
+    reported_bytes: int = 32 * _MB
+    """Bytes that a checkpoint copies before it says again how far it is: saying it takes the catalog's lock."""
+
     # -- processes and threads -----------------------------------------------------------------------------------------
 
     workers: int = 4

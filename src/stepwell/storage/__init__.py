@@ -5,6 +5,7 @@ them as the plan says, `small_frame` offers what is in memory; `DeltaLogs` publi
 look at files that others have written. What is content at which epoch, only the catalog knows.
 """
 
+from stepwell.storage.checkpoints import CheckpointFolder, copy_file, write_whole
 from stepwell.storage.checksums import all_damages, damaged, missing
 from stepwell.storage.delta import DeltaLogs, log_state
 from stepwell.storage.memory import small_frame
@@ -25,6 +26,7 @@ from stepwell.storage.time_ranges import content_within, is_within, reach_of, to
 from stepwell.storage.warehouse import Warehouse, no_pattern, write_failed
 
 __all__ = [
+    "CheckpointFolder",
     "DeltaLogs",
     "Narrowing",
     "TimeReach",
@@ -33,6 +35,7 @@ __all__ = [
     "column_range",
     "concatenate",
     "content_within",
+    "copy_file",
     "csv_fields",
     "damaged",
     "find_files",
@@ -57,4 +60,5 @@ __all__ = [
     "touched_times",
     "write_batch",
     "write_failed",
+    "write_whole",
 ]

@@ -148,6 +148,12 @@ class Warehouse:
             self._lasting -= folders
             raise
 
+    def move(self, path: str, to: str) -> None:
+        """Give a file another name, in the place of what had it; the folder that names it survives a power cut."""
+        self._files.move(path, to)
+        if self.is_local:
+            _fsync(os.path.dirname(to))
+
     def delete(self, path: str) -> None:
         """Delete a file; one that is gone already is as good as deleted."""
         try:
