@@ -22,7 +22,7 @@ from stepwell.model.limits import Limits
 from stepwell.model.relations import Relation
 from stepwell.model.rows import Rows
 from stepwell.sql import Dialect, parse, runs_of
-from stepwell.sql.statements import ShowTables, Statement
+from stepwell.sql.statements import CheckpointTo, RestoreFrom, ShowTables, Slice, Statement
 from stepwell.storage import Warehouse
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Database:
 
     def insert(self, table: str, data: Any) -> Rows:
         """Insert an Arrow table, a pandas or Spark DataFrame, or rows (tuples, dicts); columns match by name."""
-        with translated(), self.statement(), self._runtime.doing("inserting"):
+        with engine.naming_relations(self._runtime), translated(), self.statement(), self._runtime.doing("inserting"):
             return self._writer.write(engine.stage_data(self._runtime, table.removeprefix("main."), data))
 
     def insert_parquet(
@@ -86,7 +86,7 @@ class Database:
         however often it is asked for.
         """
         given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-        with self.statement():
+        with engine.naming_relations(self._runtime), self.statement():
             return engine.copy_parquet(self._runtime, self._writer, table, given, label)
 
     def function(self, name: str, *, version: int, returns: str = "STRING") -> Callable[[_Called], _Called]:
@@ -105,7 +105,7 @@ class Database:
 
     def changes(self, table: str, after: int, upto: int | None = None) -> DataFrame:
         """What the epochs (after, upto] did to a relation: its rows with `_diff` and `_epoch`."""
-        with self.statement():
+        with engine.naming_relations(self._runtime), self.statement():
             return engine.answer_changes(self._runtime, table, after, upto, self._writer.snapshot)
 
     def flush(self) -> Epoch:
@@ -123,6 +123,20 @@ class Database:
         """
         with translated(), self.statement(), self._runtime.doing(f'refreshing "{view}"'):
             return engine.refresh_view(self._runtime, self._leader, view, (start, end), cascade=cascade, force=force)
+
+    def checkpoint(self, path: str | os.PathLike[str]) -> Rows:
+        """Copy the whole database, at the newest readable epoch, to a folder or URL; work goes on meanwhile."""
+        return self._say(CheckpointTo(os.fspath(path)))
+
+    def restore(self, path: str | os.PathLike[str], epoch: int | None = None) -> Rows:
+        """Fill this warehouse, which must be empty, from the checkpoint of an epoch or the newest."""
+        return self._say(RestoreFrom(os.fspath(path), epoch))
+
+    def _say(self, body: CheckpointTo | RestoreFrom) -> Rows:
+        text = type(body).__name__
+        done = self.execute(Statement(body, Slice(text, 0, len(text))))
+        assert isinstance(done, Rows)
+        return done
 
     def advance_watermark(self, table: str, upto: object) -> Epoch:
         """Claim that no row of a table before `upto` is still to come: a datetime, or a number where time is one.

@@ -46,7 +46,7 @@ def test_the_command_line_runs_statements_and_keeps_data_and_talk_apart(tmp_path
     file.unlink()
     doctor = run("doctor", cwd=tmp_path)
     assert doctor.returncode == 1
-    assert f"{file.name} is missing" in doctor.stdout
+    assert f'{file.name}" is missing' in doctor.stdout
 
 
 def test_mistakes_on_the_command_line_have_exit_codes_and_no_tracebacks(tmp_path: Path) -> None:

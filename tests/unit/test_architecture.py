@@ -47,6 +47,7 @@ DISPATCH = "dispatch"
 SEEN_FROM_SEVERAL_LAYERS: dict[str, set[str]] = {
     "assignment": {"plan", "engine.write"},
     "bench": {"", "cli"},
+    "checkpoints": {"model", "storage", "engine.lead", "engine.inspect", "bench"},
     "compaction": {"plan", "engine.lead"},
     "copying": {"sql", "engine.write"},
     "costs": {"plan", "engine"},

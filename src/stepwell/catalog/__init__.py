@@ -2,12 +2,14 @@
 
 A `Catalog` gives transactions; the modules of this package are functions on one: `relations`, `files`, `writes`
 (acknowledge), `barriers` (close, commit, finish an epoch), `leases`, `lives`, `loads`, `pins`, `settings`, `views`,
-`watermarks`. What must happen together is done in one transaction, and a crash leaves all of it or nothing.
+`watermarks`; `exports` makes data of all of it. What must happen together is done in one transaction, and a crash
+leaves all of it or nothing.
 """
 
 from stepwell.catalog import (
     barriers,
     control,
+    exports,
     files,
     leases,
     lives,
@@ -26,6 +28,7 @@ __all__ = [
     "Transaction",
     "barriers",
     "control",
+    "exports",
     "files",
     "leases",
     "lives",

@@ -32,7 +32,7 @@ _NOTHING_YET = Epoch(0)
 def register(tx: Transaction, view: RelationId, deferral: Deferral) -> None:
     """Let a new view be told of what changes below it; nothing of it is computed yet."""
     epoch = control.lock(tx).open_epoch
-    for source, column in _watched(deferral):
+    for source, column in watched(deferral):
         tx.execute(sa.insert(watches).values(relation_id=source, time_column=column, view_id=view))
         if column != DIMENSION and threshold(tx, source, column) is None:
             row = {"relation_id": source, "time_column": column, "from_epoch": epoch, "threshold": NEVER}
@@ -144,7 +144,7 @@ def replace_log(tx: Transaction, view: RelationId, log: InvalidationLog) -> None
 def move_logs(tx: Transaction, deferral: Deferral, most: int) -> None:
     """Move the logs of what a view reads to the logs of all views that read it, epochs kept."""
     control.lock(tx)
-    for source, column in _watched(deferral):
+    for source, column in watched(deferral):
         log = source_log(tx, source, column)
         if log:
             for view, buckets in readers(tx, source, column):
@@ -169,7 +169,8 @@ def readers(tx: Transaction, source: RelationId, column: str) -> list[tuple[Rela
     return found
 
 
-def _watched(deferral: Deferral) -> list[tuple[RelationId, str]]:
+def watched(deferral: Deferral) -> list[tuple[RelationId, str]]:
+    """What a view is told the changes of: its source by time, and its dimensions."""
     return [(deferral.source, deferral.column), *((each, DIMENSION) for each in deferral.dimensions)]
 
 

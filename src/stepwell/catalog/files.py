@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,7 +13,7 @@ from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import files
 from stepwell.model.epochs import Epoch
 from stepwell.model.errors import ConflictError
-from stepwell.model.files import LATEST, DataFile, FileStatistics, NewFile, Store
+from stepwell.model.files import LATEST, Checksum, DataFile, FileStatistics, NewFile, Store
 from stepwell.model.views import RelationId
 
 
@@ -44,6 +45,7 @@ def add(
             "key_range": None
             if file.statistics.key_min is None
             else [file.statistics.key_min, file.statistics.key_max],
+            "checksum": None if file.statistics.checksum is None else list(astuple(file.statistics.checksum)),
         }
         for file in new
     ]
@@ -148,7 +150,12 @@ def replace_written(tx: Transaction, inputs: Sequence[DataFile], outputs: Sequen
 def with_endings(tx: Transaction) -> list[tuple[DataFile, int | None, bool]]:
     """Every file that has ended, when it did, and whether another stands for it."""
     rows = tx.execute(sa.select(files).where(files.c.ended_at.is_not(None))).mappings()
-    return [(_file(row), row["ended_at"], row["superseded"]) for row in rows]
+    return [(decode(row), row["ended_at"], row["superseded"]) for row in rows]
+
+
+def in_use(tx: Transaction) -> list[DataFile]:
+    """Every file that some epoch needs, and that no other stands for."""
+    return _select(tx, files.c.superseded.is_(False))
 
 
 def of_relations(tx: Transaction, relations: Iterable[RelationId]) -> list[DataFile]:
@@ -186,11 +193,16 @@ def _require_live(tx: Transaction, inputs: Sequence[DataFile]) -> None:
 
 def _select(tx: Transaction, *conditions: sa.ColumnElement[bool]) -> list[DataFile]:
     query = sa.select(files).where(*conditions).order_by(files.c.id)
-    return [_file(row) for row in tx.execute(query).mappings()]
+    return [decode(row) for row in tx.execute(query).mappings()]
 
 
-def _file(row: Any) -> DataFile:
+def decode(row: Any) -> DataFile:
+    """A file as a row of the catalog says it."""
     low, high = row["key_range"] or (None, None)
+    checksum = None if row["checksum"] is None else Checksum(*row["checksum"])
+    statistics = FileStatistics(
+        row["rows"], row["retracted"], row["bytes"], row["time_min"], row["time_max"], low, high, checksum
+    )
     return DataFile(
         row["id"],
         row["relation_id"],
@@ -200,5 +212,5 @@ def _file(row: Any) -> DataFile:
         Epoch(row["last_epoch"]),
         None if row["until_epoch"] is None else Epoch(row["until_epoch"]),
         row["logged"],
-        FileStatistics(row["rows"], row["retracted"], row["bytes"], row["time_min"], row["time_max"], low, high),
+        statistics,
     )

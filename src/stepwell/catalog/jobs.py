@@ -24,20 +24,22 @@ from stepwell.model.jobs import (
     JobId,
     JobKind,
     JobProgress,
+    JobRequest,
     JobState,
     RefreshRequest,
+    request_of,
 )
 from stepwell.model.views import RelationId
 
 _IS_OPEN = jobs.c.state.in_([each.value for each in OPEN])
 
 
-def add(tx: Transaction, request: RefreshRequest, asked_by: AskedBy, now: int) -> JobId:
-    """Ask for a refresh; whoever leads begins it."""
+def add(tx: Transaction, request: JobRequest, asked_by: AskedBy, now: int) -> JobId:
+    """Ask for something to be done; whoever leads begins it."""
     row = {
-        "kind": JobKind.REFRESH.value,
+        "kind": request.kind.value,
         "asked_by": asked_by.value,
-        "relation_id": request.view,
+        "relation_id": request.relation,
         "request": request.as_json(),
         "state": JobState.QUEUED.value,
         "phase": JobProgress().phase,
@@ -182,8 +184,8 @@ def _job(row: Any) -> Job:
         JobId(row.id),
         JobKind(row.kind),
         AskedBy(row.asked_by),
-        RelationId(row.relation_id),
-        RefreshRequest.from_json(row.request),
+        None if row.relation_id is None else RelationId(row.relation_id),
+        request_of(JobKind(row.kind), row.request),
         JobState(row.state),
         JobProgress(row.phase, row.done, row.total),
         row.attempts,

@@ -42,20 +42,26 @@ def migrate(engine: sa.Engine, url: str) -> None:
             detail=f"Its schema is revision {current}; this version knows up to {newest}.",
             hint="Upgrade stepwell, or open another warehouse.",
         )
+    migrate_to(engine, newest)
+
+
+def migrate_to(engine: sa.Engine, wanted: str) -> None:
+    """Bring a catalog that is older to a revision."""
     config = Config()
     config.set_main_option("script_location", str(_HERE))
     scripts = ScriptDirectory.from_config(config)
 
     def upgrade(revision: object, _: MigrationContext) -> object:
-        return scripts._upgrade_revs("head", revision)  # type: ignore[arg-type]  # alembic's own recipe, loosely typed
+        return scripts._upgrade_revs(wanted, revision)  # type: ignore[arg-type]  # alembic's own recipe, loosely typed
 
     with engine.connect() as connection, connection.execution_options(stepwell_write=True).begin():
         if engine.dialect.name == "postgresql":
             connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-        if MigrationContext.configure(connection).get_current_revision() == newest:
+        if MigrationContext.configure(connection).get_current_revision() == wanted:
             return
         with EnvironmentContext(config, scripts, fn=upgrade) as environment:
             environment.configure(connection=connection)
             environment.run_migrations()
-        marks = {"format": int(newest), "program": __version__}
-        connection.execute(sa.text("UPDATE control SET format = :format, program = :program"), marks)
+        if wanted == newest_revision():
+            marks = {"format": int(wanted), "program": __version__}
+            connection.execute(sa.text("UPDATE control SET format = :format, program = :program"), marks)

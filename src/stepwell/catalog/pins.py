@@ -24,5 +24,10 @@ def unpin_all(tx: Transaction, holder: str) -> None:
     tx.execute(sa.delete(pins).where(pins.c.holder == holder))
 
 
+def moments(tx: Transaction) -> list[int]:
+    """When each pin was made."""
+    return [int(row.created_at) for row in tx.execute(sa.select(pins.c.created_at))]
+
+
 def pinned(tx: Transaction) -> list[Epoch]:
     return [Epoch(row.epoch) for row in tx.execute(sa.select(pins.c.epoch).order_by(pins.c.epoch))]

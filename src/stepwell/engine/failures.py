@@ -13,7 +13,6 @@ from pyspark.errors import PySparkException
 from stepwell.model.errors import (
     CancelledError,
     CardinalityError,
-    DataFileError,
     NotNullError,
     Place,
     QueryError,
@@ -27,6 +26,7 @@ from stepwell.model.files import HIDDEN_PREFIX
 from stepwell.model.relations import Relation
 from stepwell.sql import Composition
 from stepwell.sql.statements import Statement
+from stepwell.storage import damaged, missing
 
 CARDINALITY = "stepwell: two source rows change one target row"
 
@@ -141,8 +141,7 @@ def _shape(
         )
     if condition.startswith("FAILED_READ_FILE"):
         path = parameters.get("path", "").removeprefix("file://").removeprefix("file:")
-        gone = condition.endswith("FILE_NOT_EXIST")
-        return DataFileError(f'the data file "{path}" is {"missing" if gone else "damaged"}', detail=message)
+        return missing(path) if condition.endswith("FILE_NOT_EXIST") else damaged(path, message)
     if "CANCEL" in condition or "was cancelled" in message.lower() or "INTERRUPT" in condition:
         return CancelledError("the statement was cancelled", detail="Nothing of it was applied.")
     if condition.startswith("UNRESOLVED_ROUTINE"):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from stepwell.catalog import control, open_catalog, relations, sqlite_url
+from stepwell.catalog import Catalog, exports, open_catalog, sqlite_url
+from stepwell.engine.half_restored import mend_restore
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.session import Spark
 from stepwell.model.clock import Clock, SystemClock
-from stepwell.model.epochs import FIRST_EPOCH
 from stepwell.model.errors import NoWarehouseError, WarehouseError
 from stepwell.model.limits import Limits
 from stepwell.storage import DeltaLogs, Warehouse
@@ -22,15 +22,13 @@ def open_runtime(
     limits: Limits | None = None,
 ) -> Runtime:
     """The parts of a database; `catalog` is by default SQLite inside the warehouse."""
-    opened = open_catalog(catalog or sqlite_url(f"{place.root}/catalog.db"))
-    with opened.read() as tx:
-        unused = control.look(tx).open_epoch == FIRST_EPOCH and not relations.known_ids(tx)
-    if unused and place.list(f"{place.root}/data"):
+    opened = _open_catalog(place, catalog)
+    try:
+        mend_restore(place, opened)
+        _require_known(place, opened)
+    except BaseException:
         opened.close()
-        raise WarehouseError(
-            f'the warehouse "{place.url}" holds data that the catalog "{opened.url}" knows nothing of',
-            hint="Open it with the catalog it was made with, or choose an empty folder.",
-        )
+        raise
     limits = limits or Limits()
     return Runtime(opened, place, clock or SystemClock(), Spark(spark, limits), DeltaLogs(place), limits)
 
@@ -42,4 +40,25 @@ def open_existing(warehouse: str, catalog: str | None) -> Runtime:
         raise NoWarehouseError(
             f'there is no warehouse at "{place.url}"', hint='stepwell sql -c "CREATE TABLE …" makes one.'
         )
-    return open_runtime(place, catalog)
+    opened = _open_catalog(place, catalog)
+    try:
+        _require_known(place, opened)
+    except BaseException:
+        opened.close()
+        raise
+    return Runtime(opened, place, SystemClock(), Spark(None, Limits()), DeltaLogs(place), Limits())
+
+
+def _open_catalog(place: Warehouse, catalog: str | None) -> Catalog:
+    return open_catalog(catalog or sqlite_url(f"{place.root}/catalog.db"))
+
+
+def _require_known(place: Warehouse, opened: Catalog) -> None:
+    """Fail if there is data that nobody knows of."""
+    with opened.read() as tx:
+        is_unused = exports.is_unused(tx)
+    if is_unused and place.list(f"{place.root}/data"):
+        raise WarehouseError(
+            f'the warehouse "{place.url}" holds data that the catalog "{opened.url}" knows nothing of',
+            hint="Open it with the catalog it was made with, or choose an empty folder.",
+        )

@@ -211,7 +211,15 @@ class CatalogVersionError(StepwellError):
 class DataFileError(StepwellError):
     """A data file is missing or damaged."""
 
-    sqlstate = "XX001"
+    sqlstate = "58030"
+    path: str | None = None
+    """The file, where it is one of the warehouse's own."""
+
+
+class CheckpointError(StepwellError):
+    """A checkpoint that is not there, is damaged or incomplete, or belongs to another database."""
+
+    sqlstate = "58030"
 
 
 class BadLineError(StepwellError):

@@ -34,6 +34,19 @@ class Store(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Checksum:
+    """CRC-32 of the bytes of a file: of all of them, and of those from `tail_start` on.
+
+    The tail is what readers choose row groups and pages by, bloom filters and indexes included; what stands before it
+    are pages, which have checksums of their own.
+    """
+
+    whole: int
+    tail_start: int
+    tail: int
+
+
+@dataclass(frozen=True, slots=True)
 class FileStatistics:
     """What is known of a file without opening it; ranges are inclusive, None where nothing is known."""
 
@@ -44,6 +57,8 @@ class FileStatistics:
     time_max: int | None = None
     key_min: int | str | None = None
     key_max: int | str | None = None
+    checksum: Checksum | None = None
+    """None for a file of a version that kept none."""
 
     @property
     def inserted(self) -> int:

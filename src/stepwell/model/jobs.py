@@ -20,6 +20,7 @@ class JobKind(StrEnum):
     """What is done."""
 
     REFRESH = "refresh"
+    CHECKPOINT = "checkpoint"
 
 
 class JobState(StrEnum):
@@ -57,6 +58,20 @@ class RefreshRequest:
     def view(self) -> RelationId:
         return self.levels[-1]
 
+    @property
+    def kind(self) -> JobKind:
+        return JobKind.REFRESH
+
+    @property
+    def relation(self) -> RelationId | None:
+        """The relation that the job is shown with."""
+        return self.view
+
+    @property
+    def holds(self) -> frozenset[RelationId | str]:
+        """What no other job may work on meanwhile."""
+        return frozenset(self.levels)
+
     def as_json(self) -> dict[str, Any]:
         return {"levels": list(self.levels), "window": [self.window.start, self.window.end], "force": self.force}
 
@@ -64,6 +79,46 @@ class RefreshRequest:
     def from_json(found: dict[str, Any]) -> RefreshRequest:
         levels = tuple(RelationId(each) for each in found["levels"])
         return RefreshRequest(levels, Interval(*found["window"]), bool(found["force"]))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRequest:
+    """A copy of the whole database at one epoch, into a folder or below a URL."""
+
+    path: str
+
+    @property
+    def kind(self) -> JobKind:
+        return JobKind.CHECKPOINT
+
+    @property
+    def relation(self) -> RelationId | None:
+        return None
+
+    @property
+    def holds(self) -> frozenset[RelationId | str]:
+        """One checkpoint at a time is written to a place."""
+        return frozenset((self.path,))
+
+    def as_json(self) -> dict[str, Any]:
+        return {"path": self.path}
+
+    @staticmethod
+    def from_json(found: dict[str, Any]) -> CheckpointRequest:
+        return CheckpointRequest(found["path"])
+
+
+JobRequest = RefreshRequest | CheckpointRequest
+"""What a job is asked to do."""
+
+
+def request_of(kind: JobKind, found: dict[str, Any]) -> JobRequest:
+    """A request as the catalog keeps it."""
+    match kind:
+        case JobKind.REFRESH:
+            return RefreshRequest.from_json(found)
+        case JobKind.CHECKPOINT:
+            return CheckpointRequest.from_json(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +147,8 @@ class Job:
     id: JobId
     kind: JobKind
     asked_by: AskedBy
-    relation: RelationId
-    request: RefreshRequest
+    relation: RelationId | None
+    request: JobRequest
     state: JobState
     progress: JobProgress
     attempts: int
@@ -109,9 +164,9 @@ class Job:
     """What it has done, once it is done."""
 
     @property
-    def holds(self) -> frozenset[RelationId]:
-        """The relations that no other job may work on meanwhile."""
-        return frozenset(self.request.levels)
+    def holds(self) -> frozenset[RelationId | str]:
+        """What no other job may work on meanwhile."""
+        return self.request.holds
 
 
 def said_of_progress(job: Job) -> str:
@@ -123,7 +178,8 @@ def said_of_progress(job: Job) -> str:
         return f"waiting for job {job.id}, which is paused"
     if not progress.total:
         return progress.phase
-    return f"{progress.phase}, batch {min(progress.done + 1, progress.total)} of {progress.total}"
+    step = "file" if job.kind == JobKind.CHECKPOINT else "batch"
+    return f"{progress.phase}, {step} {min(progress.done + 1, progress.total)} of {progress.total}"
 
 
 def startable(jobs: list[Job], now: int, at_once: int) -> list[Job]:

@@ -195,6 +195,14 @@ def replaced(life: Life) -> Life:
     return Building()
 
 
+def rebuilt(life: Life) -> Life:
+    """REPAIR of a view whose rows cannot be read: it begins from nothing, unless a user has paused it."""
+    if not isinstance(life, Serving):
+        return Unpopulated() if isinstance(life, Unpopulated) else Building()
+    condition = life.condition if life.condition == Paused(ByUser()) else Running()
+    return Serving(life.reflects, condition, Owed.REWRITE)
+
+
 def owing(life: Life, owed: Owed) -> Life:
     """A view is owed at least this from now on; one without rows is computed anyway."""
     return replace(life, owed=max(life.owed, owed)) if isinstance(life, Serving) else life

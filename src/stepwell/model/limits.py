@@ -195,6 +195,16 @@ class Limits:
     orphan_microseconds: int = 86_400 * _SECOND
     """Microseconds. A file that the catalog does not know stays so long: a statement may be about to tell of it."""
 
+    checked_whole_bytes: int = _MB
+    """Bytes of a file. One of no more is read whole and compared with its checksum when it is first listed, which takes
+    less than opening it with Spark; of a larger one the tail is, and its pages by whoever reads them."""
+
+    copied_bytes: int = 4 * _MB
+    """Bytes that are read, compared and copied at a time: enough to be quick, and soon stopped."""
+
+    reported_bytes: int = 32 * _MB
+    """Bytes that a checkpoint copies before it says again how far it is: saying it takes the catalog's lock."""
+
     # -- processes and threads -----------------------------------------------------------------------------------------
 
     workers: int = 4

@@ -21,9 +21,9 @@ def parse_copy(cursor: Cursor) -> Copy:
     table = cursor.name("a table")
     columns = cursor.column_list("a column") if cursor.peek("(") else None
     cursor.expect("FROM")
-    paths = [_string(cursor, "a path in quotes")]
+    paths = [string_of(cursor, "a path in quotes")]
     while cursor.accept(","):
-        paths.append(_string(cursor, "a path in quotes"))
+        paths.append(string_of(cursor, "a path in quotes"))
     options: dict[str, Any] = {}
     if cursor.accept("WITH") or cursor.peek("("):
         cursor.expect("(")
@@ -69,7 +69,8 @@ def _option(cursor: Cursor) -> tuple[str, Any]:
     return name, token.text
 
 
-def _string(cursor: Cursor, what: str) -> str:
+def string_of(cursor: Cursor, what: str) -> str:
+    """The next token, which must be a string."""
     token = cursor.token
     if token is None or token.kind != TokenKind.STRING:
         raise cursor.unexpected(what)

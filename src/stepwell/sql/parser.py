@@ -13,6 +13,7 @@ from stepwell.sql.statements import (
     Begin,
     Body,
     ChangeJob,
+    CheckpointTo,
     Commit,
     CreateView,
     Describe,
@@ -25,8 +26,10 @@ from stepwell.sql.statements import (
     Optimize,
     Query,
     RefreshView,
+    RestoreFrom,
     Rollback,
     SetOption,
+    ShowCheckpoints,
     ShowCreate,
     ShowDependencies,
     ShowJobs,
@@ -144,6 +147,9 @@ def _show(cursor: Cursor) -> Body:
         return ShowWatermarks()
     if cursor.accept("JOBS"):
         return ShowJobs()
+    if cursor.accept("CHECKPOINTS"):
+        cursor.expect("IN")
+        return ShowCheckpoints(copying.string_of(cursor, "a path in quotes"))
     if cursor.accept("DEPENDENCIES", "FOR"):
         return ShowDependencies(cursor.name("a relation"))
     if cursor.accept("LINEAGE", "FOR"):
@@ -152,7 +158,9 @@ def _show(cursor: Cursor) -> Body:
     if cursor.accept("CREATE"):
         _skip_kind(cursor)
         return ShowCreate(cursor.name("a relation"))
-    raise cursor.unexpected("TABLES, MATERIALIZED VIEWS, WATERMARKS, JOBS, DEPENDENCIES FOR, LINEAGE FOR or CREATE")
+    raise cursor.unexpected(
+        "TABLES, MATERIALIZED VIEWS, WATERMARKS, JOBS, CHECKPOINTS IN, DEPENDENCIES FOR, LINEAGE FOR or CREATE"
+    )
 
 
 def _skip_kind(cursor: Cursor) -> None:
@@ -192,6 +200,24 @@ def _change_job(action: JobAction) -> Callable[[Cursor], Body]:
         return ChangeJob(action, number, Slice(cursor.source, token.start, token.end))
 
     return parse
+
+
+def _checkpoint(cursor: Cursor) -> Body:
+    cursor.expect("TO")
+    return CheckpointTo(copying.string_of(cursor, "a path in quotes"))
+
+
+def _restore(cursor: Cursor) -> Body:
+    cursor.expect("FROM")
+    path = copying.string_of(cursor, "a path in quotes")
+    if not cursor.accept("EPOCH"):
+        return RestoreFrom(path)
+    token = cursor.next("the number of an epoch")
+    epoch = whole_number(token.text)
+    if token.kind != TokenKind.NUMBER or epoch is None:
+        cursor.index -= 1
+        raise cursor.unexpected("the number of an epoch, as SHOW CHECKPOINTS tells it")
+    return RestoreFrom(path, epoch)
 
 
 def _wait(cursor: Cursor) -> Body:
@@ -260,4 +286,6 @@ _STATEMENTS: dict[str, Callable[[Cursor], Body]] = {
     "RESUME": _change_job(JobAction.RESUME),
     "WAIT": _wait,
     "VACUUM": lambda cursor: Vacuum(),
+    "CHECKPOINT": _checkpoint,
+    "RESTORE": _restore,
 }

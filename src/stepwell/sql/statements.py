@@ -378,6 +378,26 @@ class Vacuum:
     """Remove the files that nobody can need any more."""
 
 
+@dataclass(frozen=True, slots=True)
+class CheckpointTo:
+    """Copy the whole database, at one epoch."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreFrom:
+    """Fill an empty warehouse from a checkpoint, the newest if no epoch is named."""
+
+    path: str
+    epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCheckpoints:
+    path: str
+
+
 Create = CreateTable | CreateView
 Dml = Insert | Update | Delete | Merge | Truncate
 Ddl = DropRelations | RenameTable | AddColumns | AlterView
@@ -387,7 +407,7 @@ Inspection = (
 )  # fmt: skip
 Single = (
     Query | ExplainQuery | Dml | Copy | Ddl | Inspection | Verify | RefreshView | Begin | Commit | Rollback | Flush
-    | SetOption | Optimize | Vacuum | ChangeJob | WaitForJobs
+    | SetOption | Optimize | Vacuum | ChangeJob | WaitForJobs | CheckpointTo | RestoreFrom | ShowCheckpoints
 )  # fmt: skip
 """What is carried out by itself."""
 

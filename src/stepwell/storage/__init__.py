@@ -5,6 +5,8 @@ them as the plan says, `small_frame` offers what is in memory; `DeltaLogs` publi
 look at files that others have written. What is content at which epoch, only the catalog knows.
 """
 
+from stepwell.storage.checkpoints import CheckpointFolder, copy_file, write_whole
+from stepwell.storage.checksums import all_damages, damaged, missing
 from stepwell.storage.delta import DeltaLogs, log_state
 from stepwell.storage.memory import small_frame
 from stepwell.storage.outside import csv_fields, find_files, json_fields, parquet_schema
@@ -14,7 +16,6 @@ from stepwell.storage.parquet import (
     concatenate,
     inspect,
     leaves,
-    missing,
     read_batch,
     read_delta,
     time_reach,
@@ -25,15 +26,19 @@ from stepwell.storage.time_ranges import chunk_number, content_within, is_within
 from stepwell.storage.warehouse import Warehouse, no_pattern, write_failed
 
 __all__ = [
+    "CheckpointFolder",
     "DeltaLogs",
     "Narrowing",
     "TimeReach",
     "Warehouse",
+    "all_damages",
     "chunk_number",
     "column_range",
     "concatenate",
     "content_within",
+    "copy_file",
     "csv_fields",
+    "damaged",
     "find_files",
     "inspect",
     "is_within",
@@ -56,4 +61,5 @@ __all__ = [
     "touched_times",
     "write_batch",
     "write_failed",
+    "write_whole",
 ]

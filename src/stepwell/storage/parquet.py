@@ -11,11 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stepwell.model.errors import DataFileError
 from stepwell.model.failpoints import failpoint
 from stepwell.model.files import DIFF, ROW_EPOCH, ROW_ID, ROW_VERSION, DataFile, FileStatistics, NewFile, Store
 from stepwell.model.relations import Relation
 from stepwell.model.types import DATE, INSTANTS, INTEGERS, STRING
+from stepwell.storage.checksums import checksum_of, damaged, missing, require_whole
 from stepwell.storage.types import to_arrow
 from stepwell.storage.warehouse import Warehouse, write_failed
 
@@ -39,6 +39,7 @@ def write_batch(warehouse: Warehouse, relation: Relation, store: Store, path: st
                 bloom_filter_options=_bloom_filters(relation, batch),
                 write_statistics=(ordered := [path for path, is_float in leaves(batch.schema) if not is_float]),
                 use_dictionary=ordered,
+                write_page_checksum=True,
             ) as writer,
         ):
             writer.write_table(batch, row_group_size=ROW_GROUP)
@@ -100,6 +101,7 @@ def inspect(warehouse: Warehouse, relation: Relation, store: Store, path: str, r
     where = warehouse.path(relation.id, store, path)
     with warehouse.open_input(where) as source:
         footer = pq.read_metadata(source)
+        checksum = checksum_of(source, footer)
     columns = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
     time: tuple[int | None, int | None] = (None, None)
     key: tuple[int | str | None, int | str | None] = (None, None)
@@ -113,10 +115,11 @@ def inspect(warehouse: Warehouse, relation: Relation, store: Store, path: str, r
         type_ = relation.column(relation.key[0]).type
         if type_ in INTEGERS or type_ == STRING:
             key = _range(footer, columns[relation.key[0]], raw=False)
+    size = warehouse.size(where)
     return NewFile(
         store,
         path,
-        FileStatistics(footer.num_rows, retracted, warehouse.size(where), time[0], time[1], key[0], key[1]),
+        FileStatistics(footer.num_rows, retracted, size, time[0], time[1], key[0], key[1], checksum),
         max((_largest(footer, columns[name]) for name in (ROW_ID, ROW_VERSION) if name in columns), default=0),
     )
 
@@ -145,14 +148,15 @@ def _as_defined(relation: Relation, schema: pa.Schema) -> pa.Schema:
 
 def read_batch(warehouse: Warehouse, file: DataFile, columns: list[str] | None = None) -> pa.Table:
     """The whole of a small file, or some columns of it."""
+    require_whole(warehouse, [file])
     where = warehouse.path(file.relation, file.store, file.path)
     try:
         with warehouse.open_input(where) as source:
-            return pq.ParquetFile(source).read(columns)
+            return pq.ParquetFile(source, page_checksum_verification=True).read(columns)
     except FileNotFoundError as error:
         raise missing(where) from error
     except (pa.ArrowException, OSError) as error:
-        raise DataFileError(f'the data file "{where}" is damaged', detail=str(error).splitlines()[0]) from error
+        raise damaged(where, str(error).splitlines()[0]) from error
 
 
 def read_delta(warehouse: Warehouse, relation: Relation, files: Sequence[DataFile]) -> pa.Table:
@@ -197,15 +201,6 @@ def signed_versions(warehouse: Warehouse, file: DataFile) -> tuple[tuple[tuple[i
     return tuple(((id_, version), diff) for id_, version, diff in zip(*columns, strict=True))
 
 
-def missing(path: str) -> DataFileError:
-    """The error for a file that the catalog knows and the disk does not."""
-    return DataFileError(
-        f'the data file "{path}" is missing',
-        detail="The catalog names it as content; something other than stepwell has removed it.",
-        hint="Restore it from a backup, or read an epoch that does not need it.",
-    )
-
-
 def _bloom_filters(relation: Relation, batch: pa.Table) -> dict[str, dict[str, float]] | None:
     """Filters on the key, where a batch is large enough that skipping a row group of it pays."""
     if batch.num_rows < ROW_GROUP:
@@ -238,11 +233,20 @@ def column_range(warehouse: Warehouse, files: Iterable[DataFile], column: str) -
     return (min(low for low, _ in plain), max(high for _, high in plain)) if found and found == plain else None
 
 
+def _footer(warehouse: Warehouse, file: DataFile) -> pq.FileMetaData:
+    require_whole(warehouse, [file])
+    where = warehouse.path(file.relation, file.store, file.path)
+    try:
+        with warehouse.open_input(where) as source:
+            return pq.read_metadata(source)
+    except (pa.ArrowException, OSError) as error:
+        raise damaged(where, str(error).splitlines()[0]) from error
+
+
 @lru_cache(maxsize=4096)
 def _column_range(warehouse: Warehouse, file: DataFile, column: str) -> tuple[Any, Any]:
     """The least and the greatest value of a column. Files never change, so once read is read for good."""
-    with warehouse.open_input(warehouse.path(file.relation, file.store, file.path)) as source:
-        footer = pq.read_metadata(source)
+    footer = _footer(warehouse, file)
     columns = {footer.schema.column(index).path: index for index in range(footer.num_columns)}
     return _range(footer, columns[column], raw=False) if column in columns else (None, None)
 
@@ -272,8 +276,7 @@ def time_reach(warehouse: Warehouse, relation: Relation, files: Iterable[DataFil
 @lru_cache(maxsize=4096)
 def _time_reach(warehouse: Warehouse, file: DataFile, column: str) -> TimeReach:
     """How far a column of a file reaches, in its own unit. Files never change, so once read is read for good."""
-    with warehouse.open_input(warehouse.path(file.relation, file.store, file.path)) as source:
-        footer = pq.read_metadata(source)
+    footer = _footer(warehouse, file)
     index = next((each for each in range(footer.num_columns) if footer.schema.column(each).path == column), None)
     if index is None:  # a column that is younger than the file
         return TimeReach(None, None, footer.num_rows)

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812  # Spark's own name for it
 from pyspark.sql.types import LongType, StructField, StructType
@@ -19,8 +18,9 @@ from stepwell.model.limits import Limits
 from stepwell.model.relations import Relation
 from stepwell.model.types import DOUBLE, FLOAT, quote
 from stepwell.plan import Content
+from stepwell.storage.checksums import VERIFIED, require_whole
 from stepwell.storage.memory import small_frame
-from stepwell.storage.parquet import missing, retracted_versions, signed_versions
+from stepwell.storage.parquet import retracted_versions, signed_versions
 from stepwell.storage.types import spark_schema
 from stepwell.storage.warehouse import Warehouse, no_pattern
 
@@ -229,14 +229,8 @@ def _read(
     if not files:
         return session.createDataFrame([], schema)
     paths = [no_pattern(warehouse.uri(warehouse.path(file.relation, file.store, file.path))) for file in files]
-    try:
-        rows = session.read.schema(schema).parquet(*paths)
-    except AnalysisException as error:
-        for file in files:
-            where = warehouse.path(file.relation, file.store, file.path)
-            if not warehouse.has(where):
-                raise missing(where) from error
-        raise
+    require_whole(warehouse, files)
+    rows = session.read.options(**VERIFIED).schema(schema).parquet(*paths)
     rows = _with_numbers_unseen(relation, rows)
     if upto is not None:
         rows = rows.where(F.col(ROW_EPOCH).isNull() | (F.col(ROW_EPOCH) <= upto))

@@ -6,7 +6,8 @@ import errno
 import os
 import re
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyarrow import fs
@@ -15,6 +16,15 @@ from stepwell.model.errors import WarehouseError, mask
 from stepwell.model.files import Store
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What a file system says of a file: None for the size of one that is not there; the time in nanoseconds."""
+
+    path: str
+    size: int | None
+    changed_at: int
 
 
 class Warehouse:
@@ -107,6 +117,15 @@ class Warehouse:
     def size(self, path: str) -> int:
         return int(self._files.get_file_info(path).size)
 
+    def states(self, paths: Sequence[str]) -> list[FileState]:
+        """What is known of some files, without a look into them."""
+        found = self._files.get_file_info(list(paths))
+        is_there = [info.type == fs.FileType.File for info in found]
+        return [
+            FileState(path, info.size if there else None, info.mtime_ns or 0)
+            for path, info, there in zip(paths, found, is_there, strict=True)
+        ]
+
     def has(self, path: str) -> bool:
         return bool(self._files.get_file_info(path).type != fs.FileType.NotFound)
 
@@ -128,6 +147,12 @@ class Warehouse:
         except OSError:
             self._lasting -= folders
             raise
+
+    def move(self, path: str, to: str) -> None:
+        """Give a file another name, in the place of what had it; the folder that names it survives a power cut."""
+        self._files.move(path, to)
+        if self.is_local:
+            _fsync(os.path.dirname(to))
 
     def delete(self, path: str) -> None:
         """Delete a file; one that is gone already is as good as deleted."""

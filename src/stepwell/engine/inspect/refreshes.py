@@ -14,7 +14,7 @@ from stepwell.engine.read.deferred import buckets_of
 from stepwell.engine.runtime import Runtime
 from stepwell.model.errors import InvalidDefinitionError, SqlSyntaxError, StepwellError
 from stepwell.model.intervals import Interval
-from stepwell.model.jobs import AskedBy, Job, JobId, JobState, RefreshRequest
+from stepwell.model.jobs import AskedBy, Job, JobId, JobRequest, JobState, RefreshRequest
 from stepwell.model.relations import Relation
 from stepwell.model.rows import Rows
 from stepwell.model.views import RelationId
@@ -30,6 +30,8 @@ class Waits(Protocol):
 
     def ensure_led(self) -> None: ...
 
+    def flush(self) -> None: ...
+
 
 def answer_refresh(runtime: Runtime, body: RefreshView, leader: Waits) -> Rows:
     """Refresh a deferred view, and say what has become of it; in the background only how the job is called."""
@@ -44,7 +46,7 @@ def answer_refresh(runtime: Runtime, body: RefreshView, leader: Waits) -> Rows:
         job = ask_for(runtime, request)
         leader.ensure_led()
         return Rows(["job"], [(job,)], notes=[f"job {job} goes on in the background; WAIT waits for it"])
-    return _told(known, run_job(runtime, request, leader))
+    return _told(known, levels, run_job(runtime, request, leader))
 
 
 def refresh_view(
@@ -58,14 +60,14 @@ def refresh_view(
     return answer_refresh(runtime, statement.body, leader)
 
 
-def ask_for(runtime: Runtime, request: RefreshRequest) -> JobId:
-    """Ask whoever leads for a refresh."""
+def ask_for(runtime: Runtime, request: JobRequest) -> JobId:
+    """Ask whoever leads for something."""
     with runtime.catalog.write() as tx:
         return jobs.add(tx, request, AskedBy.USER, runtime.clock.now())
 
 
-def run_job(runtime: Runtime, request: RefreshRequest, leader: Waits) -> Job:
-    """Return once a refresh is done; an error if it has failed."""
+def run_job(runtime: Runtime, request: JobRequest, leader: Waits) -> Job:
+    """Return once what was asked for is done; an error if it has failed."""
     job = leader.wait_job(ask_for(runtime, request))
     require_done(job)
     return job
@@ -82,10 +84,10 @@ def require_done(job: Job) -> None:
         )
 
 
-def _told(known: Definitions, job: Job) -> Rows:
+def _told(known: Definitions, levels: tuple[RelationId, ...], job: Job) -> Rows:
     """What a refresh has done, a row a view."""
     rows = []
-    for id_, each in zip(job.request.levels, job.outcome, strict=True):
+    for id_, each in zip(levels, job.outcome, strict=True):
         deferral = known.by_id[id_].deferral
         completed = written(each["completed"], integer=deferral is not None and deferral.integer)
         rows.append((each["view"], each["batches"], each["inserted"], each["retracted"], completed, each["epoch"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stepwell.catalog import Transaction, barriers, control, files, leases, relations
+from stepwell.engine.damages import owner_of
 from stepwell.engine.inspect.inspection import graph_nodes
 from stepwell.engine.read.system import SYSTEM_NAMESPACE, read_system_table
 from stepwell.engine.runtime import Runtime
@@ -14,9 +15,8 @@ from stepwell.model.files import Store
 from stepwell.model.lifecycle import ViewState
 from stepwell.model.relations import Relation
 from stepwell.model.rows import Rows
-from stepwell.plan import content_at
 from stepwell.sql.statements import Name, Slice
-from stepwell.storage import log_state
+from stepwell.storage import all_damages, log_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,19 @@ class Onlooker:
         """Its relations, parents before children, to be drawn."""
         return graph_nodes(self._runtime)
 
-    def damages(self) -> list[Damage]:
-        """Data files that are missing, and Delta logs that are not as they were published."""
+    def damages(self, *, deep: bool = False) -> list[Damage]:
+        """Data files that are missing or damaged, and Delta logs that are not as they were published.
+
+        `deep` reads every byte of every file that some epoch needs, else only files that are small.
+        """
         with self._runtime.catalog.read() as tx:
-            epoch = control.look(tx).readable_epoch
-            return [each for relation in relations.get_all(tx) for each in self._damages_of(tx, relation, epoch)]
+            found = files.in_use(tx)
+            logs = [each for relation in relations.get_all(tx) for each in self._log_damages(tx, relation)]
+        damages = []
+        for error in all_damages(self._runtime.warehouse, found, deep=deep):
+            owner = owner_of(self._runtime, error)
+            damages.append(Damage(owner.name if owner else "", f"{error.message}. {error.detail}"))
+        return [*damages, *logs]
 
     def require_writable(self) -> None:
         """Fail if files cannot be written there."""
@@ -86,17 +94,16 @@ class Onlooker:
     def close(self) -> None:
         self._runtime.close()
 
-    def _damages_of(self, tx: Transaction, relation: Relation, epoch: Epoch) -> list[Damage]:
+    def _log_damages(self, tx: Transaction, relation: Relation) -> list[Damage]:
         warehouse = self._runtime.warehouse
-        content = content_at(files.content(tx, relation.id, epoch), epoch).files
-        paths = [warehouse.path(relation.id, file.store, file.path) for file in content]
-        found = [f"the data file {path} is missing" for path in paths if not warehouse.has(path)]
         state = log_state(warehouse, relation.id)
-        if state is not None:
-            there, published_at, foreign = state
-            folder = warehouse.folder(relation.id, Store.ROWS)
-            if foreign:
-                found.append(f"{foreign} commits in the Delta log at {folder} are not stepwell's")
-            elif there != {file.path for file in files.published(tx, relation.id)}:
-                found.append(f"the Delta log at {folder} differs from what was published for epoch {published_at}")
-        return [Damage(relation.name, what) for what in found]
+        if state is None:
+            return []
+        there, published_at, foreign = state
+        folder = warehouse.folder(relation.id, Store.ROWS)
+        if foreign:
+            return [Damage(relation.name, f"{foreign} commits in the Delta log at {folder} are not stepwell's")]
+        if there != {file.path for file in files.published(tx, relation.id)}:
+            what = f"the Delta log at {folder} differs from what was published for epoch {published_at}"
+            return [Damage(relation.name, what)]
+        return []

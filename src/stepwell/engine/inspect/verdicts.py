@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from stepwell.catalog import control, writes
 from stepwell.engine.define.creation import view_called
 from stepwell.engine.inspect.inspection import differences
-from stepwell.engine.inspect.verify import mark_for_repair, verify
+from stepwell.engine.inspect.repair import own_damage, rebuild, require_sound_parents, rewrite
+from stepwell.engine.inspect.verify import verify
+from stepwell.engine.read.snapshots import readable_epoch
 from stepwell.engine.runtime import Runtime
 from stepwell.model.epochs import Epoch
 from stepwell.model.jobs import Job, RefreshRequest
+from stepwell.model.relations import Relation
 from stepwell.model.rows import Rows
 from stepwell.sql.statements import Verify
+
+_COLUMNS = ["view", "epoch", "ok", "rows", "missing", "unexpected", "states"]
 
 
 def answer_verify(
@@ -24,15 +28,26 @@ def answer_verify(
     """
     with runtime.catalog.read() as tx:
         view = view_called(tx, body.name)
+    if body.repair:
+        require_sound_parents(runtime, view)
+        damage = own_damage(runtime, view)
+        if damage is not None:
+            epoch = readable_epoch(runtime)
+            _mend(view, rebuild(runtime, view), wait, run)
+            unknown = (view.name, epoch, False, None, None, None, None)
+            return Rows(_COLUMNS, [unknown], notes=[f"{damage.message}: it is built anew"])
     verdict = verify(runtime, view)
-    if body.repair and not verdict.is_ok and view.deferral is not None:
-        run(RefreshRequest((view.id,), force=True))
-    elif body.repair and not verdict.is_ok:
-        mark_for_repair(runtime, view)
-        with runtime.catalog.write() as tx:
-            epoch = control.lock(tx).open_epoch
-            writes.request_barrier(tx, epoch, runtime.clock.now())
-        wait(epoch)
-    columns = ["view", "epoch", "ok", "rows", "missing", "unexpected", "states"]
+    if body.repair and not verdict.is_ok:
+        _mend(view, None if view.deferral is not None else rewrite(runtime, view), wait, run)
     row = (view.name, verdict.epoch, verdict.is_ok, verdict.rows, verdict.missing, verdict.unexpected, verdict.states)
-    return Rows(columns, [row], notes=differences(view, verdict))
+    return Rows(_COLUMNS, [row], notes=differences(view, verdict))
+
+
+def _mend(
+    view: Relation, epoch: Epoch | None, wait: Callable[[Epoch], None], run: Callable[[RefreshRequest], Job]
+) -> None:
+    """Wait for the barrier that writes a view anew; a deferred view is then refreshed, whatever its log says."""
+    if epoch is not None:
+        wait(epoch)
+    if view.deferral is not None:
+        run(RefreshRequest((view.id,), force=True))

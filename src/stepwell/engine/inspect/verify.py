@@ -24,7 +24,7 @@ from stepwell.model.epochs import Epoch
 from stepwell.model.errors import StepwellError
 from stepwell.model.files import DIFF, ROW_ID
 from stepwell.model.intervals import ALWAYS, Intervals, without
-from stepwell.model.lifecycle import Owed, Serving, owing
+from stepwell.model.lifecycle import Owed, Serving
 from stepwell.model.relations import Relation
 from stepwell.model.types import quote
 from stepwell.model.views import EmitMode, Input, RelationId
@@ -124,17 +124,6 @@ def _compare_chunks(
     reads.stored_states(view, fresh).createOrReplaceTempView(stored)
     reads.chunk_states(view, fresh, exact=True).createOrReplaceTempView(computed)
     return _different(runtime, group, reads.session.sql(state_difference(group, f"SELECT * FROM {computed}", stored)))
-
-
-def mark_for_repair(runtime: Runtime, view: Relation) -> None:
-    """Let the next barrier write a view anew, and all that reads it find out what that changes."""
-    with runtime.catalog.write() as tx:
-        definitions = load_in(runtime, tx)
-        all_lives = lives.get_all(tx)
-        own = [view.id, *view.view.blocks]
-        for id_ in [*own, *definitions.order.downstream(own)]:
-            if id_ in all_lives:  # one that is stopped cannot go by the changes either
-                lives.put(tx, id_, owing(all_lives[id_], Owed.REWRITE if id_ in own else Owed.RECOMPUTE))
 
 
 def _compare(runtime: Runtime, definitions: Definitions, view: Relation, epoch: Epoch, mark: MarkRecord) -> Verdict:

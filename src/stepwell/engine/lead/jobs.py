@@ -9,16 +9,20 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from stepwell.catalog import jobs
+from stepwell.engine.damages import naming_relations
 from stepwell.engine.definitions import load
 from stepwell.engine.failures import translated
+from stepwell.engine.lead.checkpoints import take_checkpoint
 from stepwell.engine.maintain.deferred import Materializer, Wait, refresh
 from stepwell.engine.running import RunningStatement
 from stepwell.engine.runtime import Runtime
 from stepwell.model.errors import CancelledError, FencedError, StepwellError, UndefinedTableError
 from stepwell.model.jobs import (
     AskedBy,
+    CheckpointRequest,
     Job,
     JobError,
     JobId,
@@ -145,12 +149,9 @@ class JobWorker:
             self._ended()
 
     def _carry_out(self, job: Job, term: int) -> None:
-        by_policy = job.asked_by == AskedBy.SCHEDULE
         try:
-            with translated():
-                reports = refresh(
-                    self._runtime, job.request, Materializer(job.id, term), self._wait, by_policy=by_policy
-                )
+            with naming_relations(self._runtime), translated():
+                outcome = self._outcome(job, term)
         except FencedError:
             raise
         except CancelledError:
@@ -160,9 +161,18 @@ class JobWorker:
                 return self._stopped(job, term)
             self._failed(job, term, error)
         else:
-            outcome = [dataclasses.asdict(each) for each in reports]
             with self._runtime.catalog.write() as tx:
                 jobs.end(tx, job.id, term, JobState.DONE, self._runtime.clock.now(), outcome=outcome)
+
+    def _outcome(self, job: Job, term: int) -> list[dict[str, Any]]:
+        """Do what a job asks for, and say what was done."""
+        match job.request:
+            case RefreshRequest() as request:
+                by_policy, materializer = job.asked_by == AskedBy.SCHEDULE, Materializer(job.id, term)
+                reports = refresh(self._runtime, request, materializer, self._wait, by_policy=by_policy)
+                return [dataclasses.asdict(each) for each in reports]
+            case CheckpointRequest() as request:
+                return [dataclasses.asdict(take_checkpoint(self._runtime, request, job.id, term))]
 
     def _stopped(self, job: Job, term: int) -> None:
         """Somebody wants the job paused or cancelled, or this process ends and leaves it to the next."""

@@ -6,12 +6,9 @@ finishes what the one before left undone.
 
 from __future__ import annotations
 
-import os
-import socket
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from stepwell.catalog import barriers, control, jobs, leases, writes
 from stepwell.engine.define.replanning import replan
@@ -20,6 +17,7 @@ from stepwell.engine.lead.barrier import recover, run_barrier
 from stepwell.engine.lead.jobs import JobWorker
 from stepwell.engine.lead.vacuum import vacuum
 from stepwell.engine.maintain.event_time import is_timer_due, request_emission
+from stepwell.engine.processes import is_alive, this_process
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.settings import read_setting
 from stepwell.model.epochs import Epoch
@@ -43,7 +41,7 @@ class Leader:
         self._runtime = runtime
         self._limits = runtime.limits
         self._tidy_at = time.monotonic() + self._limits.tidy_seconds
-        self._holder = f"{socket.gethostname()}:{os.getpid()}:{_started_at(os.getpid())}"
+        self._holder = this_process()
         self._term: int | None = None
         self._changed = threading.Condition()
         self._wanted: int = 0
@@ -253,7 +251,7 @@ class Leader:
 
     def _is_free(self, lease: leases.Lease, now: int) -> bool:
         """Whether nobody leads: the lease was given back, is over, or its holder is dead or has long been silent."""
-        if lease.holder is None or lease.expires_at <= now or not _is_alive(lease.holder):
+        if lease.holder is None or lease.expires_at <= now or not is_alive(lease.holder):
             return True
         if self._seen is None or self._seen[0] != lease:
             self._seen = lease, time.monotonic()
@@ -403,19 +401,3 @@ def stopped_waiting(epoch: Epoch) -> CancelledError:
 
 def _first_line(error: BaseException) -> str:
     return error.message if isinstance(error, StepwellError) else (str(error).splitlines() or [type(error).__name__])[0]
-
-
-def _started_at(pid: int) -> str:
-    """When a process of this machine was started, so that its number used again is not taken for it."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
-    except OSError:
-        return ""
-
-
-def _is_alive(holder: str) -> bool:
-    """Whether the holder of a lease may still be running; one on another machine may."""
-    host, pid, started = holder.rsplit(":", 2)
-    if host != socket.gethostname() or not Path("/proc/self").exists():
-        return True
-    return _started_at(int(pid)) == started

@@ -26,7 +26,9 @@ def vacuum(runtime: Runtime, retention: int) -> int:
             gone = removable(
                 [(file, at) for file, at, other in ended if not other], oldest, now, lazy_readers=lazy_readers
             )
-            gone += [file for file, at, other in ended if other and at is not None and now - at >= lazy_readers]
+            # what was merged since somebody has looked at what a pinned epoch is in, he may be copying still
+            before = min([now - lazy_readers + 1, *pins.moments(tx)])
+            gone += [file for file, at, other in ended if other and at is not None and at < before]
         published = {file.id for id_ in relations.known_ids(tx) for file in files.published(tx, id_)}
         gone = [file for file in gone if file.id not in published]
         unneeded = relations.droppable(tx, readable)

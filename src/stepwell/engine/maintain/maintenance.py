@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
+from stepwell.engine.damages import name_relation
 from stepwell.engine.definitions import Definitions
 from stepwell.engine.failures import LOST_SPARK, is_bug, translated
 from stepwell.engine.maintain.emission import emission_of
@@ -21,7 +22,7 @@ from stepwell.engine.maintain.workspace import Workspace
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.workers import run_in_order
 from stepwell.model.epochs import Epoch
-from stepwell.model.errors import FencedError, InternalError, StepwellError, WarehouseError
+from stepwell.model.errors import DataFileError, FencedError, InternalError, StepwellError, WarehouseError
 from stepwell.model.failpoints import failpoint
 from stepwell.model.files import DataFile, NewFile, total
 from stepwell.model.functions import unlike
@@ -42,6 +43,7 @@ from stepwell.plan.choices import settled
 from stepwell.plan.cuts import Change
 from stepwell.plan.epoch_plan import ViewTask, Work, facts_of
 from stepwell.plan.steps import ANEW, Rule, Step
+from stepwell.storage import all_damages
 
 
 @dataclass
@@ -135,6 +137,8 @@ def maintain(
             if not isinstance(outcome, StepwellError) or is_bug(outcome):
                 raise _internal(definitions, view, epoch, outcome) from outcome
             # what the user's data or functions raise fails a view alone: its parents and all others go on
+            if isinstance(outcome, DataFileError):
+                name_relation(runtime, outcome)
             where = outcome.fragment
             reason = f'{outcome.message.rstrip(".")}, in "{where}"' if where else outcome.message
             stop(id_, failed(known[id_], reason))
@@ -173,6 +177,12 @@ def _require_functions(runtime: Runtime, view: Relation) -> None:
         raise StepwellError(wrong, hint="Register it with Database.function, and RESUME the view.", sqlstate="42883")
 
 
+def _is_lost(workspace: Workspace, ledger: Relation | None) -> bool:
+    """Whether what came too late for a view cannot be read any more."""
+    known = () if ledger is None else workspace.before(ledger.id).files
+    return bool(all_damages(workspace.runtime.warehouse, known, deep=True))
+
+
 def _refresh(workspace: Workspace, ready: Prepared, task: ViewTask, epoch: Epoch) -> Refreshed | None:
     """What a task of the plan makes of its view."""
     started, started_at = time.perf_counter(), workspace.runtime.clock.now()
@@ -203,7 +213,8 @@ def _refresh(workspace: Workspace, ready: Prepared, task: ViewTask, epoch: Epoch
     tracker = workspace.runtime.spark.begin_group(f"stepwell-{epoch}-{view.id}", f"{step.rule.value}: {view.name}")
     state = definitions.state_of(view)
     replaced = ({view.id} | ({state.id} if state else set())) if repair else set()
-    ledger, anew = definitions.ledger_of(view), step.rule in ANEW and not repair and not follows(life)
+    ledger = definitions.ledger_of(view)
+    anew = step.rule in ANEW and not follows(life) and (not repair or _is_lost(workspace, ledger))
     if ledger is not None and anew:
         replaced.add(ledger.id)  # what was late is no longer known, so all that is there counts
     workspace.forget(replaced)

@@ -331,7 +331,7 @@ def _jobs(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
         (
             job.id,
             job.kind.value,
-            names.get(job.relation),
+            None if job.relation is None else names.get(job.relation),
             job.asked_by.value,
             job.state.value if job.wanted is None else f"{job.state.value}, to be {job.wanted.value}",
             job.progress.phase,

@@ -5,6 +5,8 @@ Which of the two is decided by how much was read for it, and corrected if the re
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -27,6 +29,7 @@ _WRITER = {
     # Row numbers and instants grow from row to row: as differences they take next to no room, and no time to pack.
     "parquet.writer.version": "v2",
     "parquet.compression.codec.zstd.level": "1",
+    "parquet.page.write-checksum.enabled": "true",
 }
 
 SIGN, CHUNK = "_sw_sign", "_sw_chunk"
@@ -128,4 +131,4 @@ def _inspect(runtime: Runtime, relation: Relation, store: Store, path: str) -> N
     file = inspect(runtime.warehouse, relation, store, path)
     if f"{SIGN}=-1/" not in path:
         return file
-    return inspect(runtime.warehouse, relation, store, path, retracted=file.statistics.rows)
+    return replace(file, statistics=replace(file.statistics, retracted=file.statistics.rows))
