@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,6 +18,8 @@ from servers import PostgresServer
 from stepwell.engine.lead import checkpoints
 from stepwell.model.clock import ManualClock
 from views import answer
+
+TORTURE = bool(os.environ.get("STEPWELL_TORTURE"))
 
 CREATE = """
     CREATE TABLE t (id INT PRIMARY KEY, k INT, x INT);
@@ -156,7 +159,7 @@ def _checkpoint_among(db: stepwell.Database, folder: Path, work: Callable[[], No
     db.sql("WAIT")
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"] if TORTURE else ["postgresql"])
 def restored(
     copied: Copied, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[stepwell.Database]:

@@ -33,7 +33,7 @@ REFUSED = [statement for row in _rows(MISSING) for statement in _code(row[-1])]
 
 def test_the_page_has_its_tables() -> None:
     assert len(ROWS) > 30
-    assert len(REFUSED) > 3
+    assert len(REFUSED) > 1
 
 
 @pytest.mark.parametrize("row", ROWS)
