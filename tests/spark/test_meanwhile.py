@@ -14,6 +14,7 @@ from stepwell.engine.maintain import maintenance
 from stepwell.engine.maintain.planning import Prepared
 from stepwell.engine.maintain.workspace import Workspace
 from stepwell.model.epochs import Epoch
+from stepwell.model.jobs import Job, JobId
 from stepwell.model.errors import EpochNotRetainedError, InternalError, StepwellWarning, WarehouseError
 from stepwell.plan import content_at
 from stepwell.plan.epoch_plan import ViewTask
@@ -36,13 +37,23 @@ def meanwhile(db: stepwell.Database, monkeypatch: pytest.MonkeyPatch) -> Meanwhi
     said: list[str] = []
     waits: list[tuple[str, Exception | None]] = []
 
+    class Nobody:
+        """Who does not wait, since a barrier is under way."""
+
+        def wait_written(self, epoch: Epoch) -> None: ...
+
+        def wait_job(self, id_: JobId, *, cancels: bool = True) -> Job:
+            raise AssertionError("it is small")
+
+    nobody_waits = Nobody()
+
     def reached(name: str) -> None:
         if said and waits and name == waits[0][0]:
             statements, said[:] = list(said), []
             for text in statements:
                 (statement,) = parse(text)
                 if isinstance(statement.body, CreateView):
-                    create_all(db._runtime, [statement], lambda _: None)
+                    create_all(db._runtime, [statement], nobody_waits)
                 else:
                     assert isinstance(statement.body, AlterView | DropRelations)
                     define(db._runtime, statement.body, lambda _: None)
@@ -175,7 +186,7 @@ def test_an_epoch_that_stepwell_is_wrong_about_goes_on_without_the_view_that_is_
     db: stepwell.Database, meanwhile: Meanwhile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     db.sql(f"CREATE MATERIALIZED VIEW v AS {GROUPS}; CREATE MATERIALIZED VIEW w AS SELECT sum(a) AS s FROM t")
-    right = maintenance._refresh
+    right = maintenance.refresh_view
 
     def wrong(workspace: Workspace, ready: Prepared, task: ViewTask, epoch: Epoch) -> object:
         if ready.definitions.by_id[task.view].name == "v":
@@ -183,11 +194,11 @@ def test_an_epoch_that_stepwell_is_wrong_about_goes_on_without_the_view_that_is_
         return right(workspace, ready, task, epoch)
 
     before = db.epoch
-    monkeypatch.setattr(maintenance, "_refresh", wrong)
+    monkeypatch.setattr(maintenance, "refresh_view", wrong)
     with pytest.raises(InternalError, match='wrong about view "v"'):
         db.sql("INSERT INTO t VALUES (2, 40)")
     db.sql("ALTER MATERIALIZED VIEW v PAUSE")
-    monkeypatch.setattr(maintenance, "_refresh", right)
+    monkeypatch.setattr(maintenance, "refresh_view", right)
     assert wrong_views(db, {"w": "SELECT sum(a) FROM t"}) == []
     shown = {name: (state, reflects) for name, state, reflects, _ in answer(db, "SHOW MATERIALIZED VIEWS")}
     assert shown["v"] == ("paused", before)

@@ -105,6 +105,11 @@ def keep(tx: Transaction, id_: JobId, term: int, progress: JobProgress) -> None:
         raise CancelledError(f"job {id_} was stopped")
 
 
+def reach(tx: Transaction, id_: JobId, request: JobRequest) -> None:
+    """Remember how far a job has come, with what it has committed."""
+    tx.execute(sa.update(jobs).where(jobs.c.id == id_).values(request=request.as_json()))
+
+
 def end(
     tx: Transaction,
     id_: JobId,

@@ -43,8 +43,8 @@ def run_together(
         with pointing_at(first):
             writer.require_none_open()
         with naming_relations(runtime):
-            create_all(runtime, run, leader.wait_written)
-        return Rows([], [])
+            left = create_all(runtime, run, leader)
+        return Rows(["job"], [(job,) for job in left]) if left else Rows([], [])
     assert not others, "only CREATEs run together"
     with pointing_at(first), naming_relations(runtime), translated():
         return _run(runtime, writer, leader, body, dialect)

@@ -179,6 +179,14 @@ class Spark:
                 self._maintenance.append(session)
             return self._workers[worker, settings]
 
+    def release(self, worker: int) -> None:
+        """Let go of the sessions of a worker that has ended."""
+        with self._lock:
+            for key in [key for key in self._workers if key[0] == worker]:
+                session = self._workers.pop(key)
+                self._maintenance.remove(session)
+                self._paces.pop(id(session), None)
+
     def under(self, settings: Settings) -> SparkSession:
         """A session in which queries mean what they mean under some settings: the user's own, if it has these."""
         with self._lock:

@@ -12,6 +12,13 @@ import signal
 FAILPOINTS = (
     "create.withheld",
     "create.registered",
+    "build.pinned",
+    "build.written",
+    "build.inside",
+    "build.slice",
+    "build.pass",
+    "build.join.inside",
+    "build.joining",
     "reserve.after",
     "write.before",
     "write.after",

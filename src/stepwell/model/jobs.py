@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NewType
 
+from stepwell.model.epochs import Epoch
 from stepwell.model.intervals import ALWAYS, Interval
 from stepwell.model.views import RelationId
 
@@ -21,6 +22,7 @@ class JobKind(StrEnum):
 
     REFRESH = "refresh"
     CHECKPOINT = "checkpoint"
+    BUILD = "build"
 
 
 class JobState(StrEnum):
@@ -108,7 +110,47 @@ class CheckpointRequest:
         return CheckpointRequest(found["path"])
 
 
-JobRequest = RefreshRequest | CheckpointRequest
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """The first rows of views that were created together, while everything else goes on.
+
+    `views` are all that is built, hidden parts too, parents first; `shown` the one that the job is shown with. It
+    begins after the builds of those that it `waits_for`. What is built so far is that of the epoch `position`.
+    """
+
+    views: tuple[RelationId, ...]
+    shown: RelationId
+    waits_for: tuple[RelationId, ...] = ()
+    position: Epoch | None = None
+
+    @property
+    def kind(self) -> JobKind:
+        return JobKind.BUILD
+
+    @property
+    def relation(self) -> RelationId | None:
+        return self.shown
+
+    @property
+    def holds(self) -> frozenset[RelationId | str]:
+        return frozenset((*self.views, *self.waits_for))
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "views": list(self.views),
+            "shown": self.shown,
+            "waits_for": list(self.waits_for),
+            "position": self.position,
+        }
+
+    @staticmethod
+    def from_json(found: dict[str, Any]) -> BuildRequest:
+        views, waits_for = (tuple(RelationId(each) for each in found[name]) for name in ("views", "waits_for"))
+        position = None if found["position"] is None else Epoch(found["position"])
+        return BuildRequest(views, RelationId(found["shown"]), waits_for, position)
+
+
+JobRequest = RefreshRequest | CheckpointRequest | BuildRequest
 """What a job is asked to do."""
 
 
@@ -119,6 +161,8 @@ def request_of(kind: JobKind, found: dict[str, Any]) -> JobRequest:
             return RefreshRequest.from_json(found)
         case JobKind.CHECKPOINT:
             return CheckpointRequest.from_json(found)
+        case JobKind.BUILD:
+            return BuildRequest.from_json(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +222,7 @@ def said_of_progress(job: Job) -> str:
         return f"waiting for job {job.id}, which is paused"
     if not progress.total:
         return progress.phase
-    step = "file" if job.kind == JobKind.CHECKPOINT else "batch"
+    step = {JobKind.REFRESH: "batch", JobKind.CHECKPOINT: "file", JobKind.BUILD: "view"}[job.kind]
     return f"{progress.phase}, {step} {min(progress.done + 1, progress.total)} of {progress.total}"
 
 

@@ -148,7 +148,9 @@ def reflected(life: Life) -> Epoch | None:
 
 def runs(life: Life) -> bool:
     """Whether the next barrier does anything for a view."""
-    return state_of(life) in (ViewState.RUNNING, ViewState.CREATING)
+    if isinstance(life, Building):
+        return life.job is None and life.failed is None
+    return state_of(life) == ViewState.RUNNING
 
 
 def is_due(life: Life) -> bool:
@@ -213,7 +215,18 @@ def owing(life: Life, owed: Owed) -> Life:
 
 def failed(life: Life, why: str) -> Life:
     """An epoch could not be computed. What the view was owed it still is."""
-    return replace(life, condition=Failed(why)) if isinstance(life, Serving) else Building(failed=why)
+    match life:
+        case Serving():
+            return replace(life, condition=Failed(why))
+        case Building(job):
+            return Building(job, why)
+        case Unpopulated():
+            return Building(failed=why)
+
+
+def joined(position: Epoch) -> Life:
+    """A job has built a view up to an epoch; the next barrier brings it what has come since."""
+    return Serving(position, Running(), Owed.CATCH_UP)
 
 
 def stopped_by(life: Life, parent: RelationId) -> Life:

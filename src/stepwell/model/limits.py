@@ -98,6 +98,16 @@ class Limits:
     few_keys_most: int = 200_000
     """Rows. A change of more is not known by a few keys, whatever its share: the driver holds them."""
 
+    joined_rows: int = 20_000
+    """Rows. What has come since a view was built, if no more, is applied by the barrier at which it joins: a second."""
+
+    build_passes: int = 6
+    """Passes. Each takes what has come during the one before, which is less where a machine can follow at all; after so
+    many the barrier takes the rest, however much it is, so that a build ends."""
+
+    online_build_bytes: int = 16 << 20
+    """Bytes. A view over no more is built by the next barrier, in less than a second or two; over more, beside it."""
+
     exact_times_rows: int = 200_000
     """Rows. The times of a file with no more are read when it is written, for the logs of continuous aggregates."""
 

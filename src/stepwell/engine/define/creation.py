@@ -29,6 +29,7 @@ from stepwell.model.errors import (
     warn,
 )
 from stepwell.model.functions import Versions
+from stepwell.model.jobs import OPEN, BuildRequest, JobId, JobState
 from stepwell.model.lifecycle import (
     Building,
     Life,
@@ -97,6 +98,8 @@ def _require_running(runtime: Runtime, known: Definitions, analyzed: Analyzed) -
         all_lives = lives.get_all(tx)
     for each in analyzed.inputs:
         life = all_lives.get(each.relation)
+        if isinstance(life, Building) and life.failed is None:
+            continue  # its build comes first
         if life is not None and not runs(life):
             raise StepwellError(
                 f'materialized view "{known.name(each.relation)}" does not run, so nothing can be built on it',
@@ -210,6 +213,7 @@ def alter_view(runtime: Runtime, tx: Transaction, statement: AlterView) -> None:
                 chosen += _waiting(known, all_lives, chosen)
             already = _RUNS if resumes else _STANDS
             state = state_of(all_lives[relation.id])
+            _require_no_build(relation, all_lives[relation.id], statement)
             if state in already:
                 raise StepwellError(
                     f'{relation.kind} "{relation.name}" is {state.value} already',
@@ -220,6 +224,18 @@ def alter_view(runtime: Runtime, tx: Transaction, statement: AlterView) -> None:
                 life = all_lives[id_]
                 if state_of(life) not in already:
                     lives.put(tx, id_, resumed(life) if resumes else paused(life))
+
+
+def _require_no_build(relation: Relation, life: Life, statement: AlterView) -> None:
+    """A view that a job builds stands still and goes on with that job."""
+    if isinstance(life, Building) and life.job is not None:
+        verb = statement.action.value
+        raise StepwellError(
+            f'{relation.kind} "{relation.name}" is being built by job {life.job}',
+            place=statement.name.slice.place,
+            hint=f"{verb} JOB {life.job} is what there is." if life.failed is None else "DROP it, and CREATE it again.",
+            sqlstate="55000",
+        )
 
 
 def _altered(relation: Relation, options: ViewOptions, statement: AlterView) -> Deferral | None:
@@ -476,14 +492,42 @@ def _drop_one(tx: Transaction, known: Definitions, relation: Relation, now: int)
 
 
 def _drop_all(tx: Transaction, chosen: Sequence[Relation], now: int) -> None:
+    ids = [each.id for each in chosen]
+    _stop_builds(tx, ids, now)
     for each in chosen:
         relations.drop(tx, each.id, now)
-    ids = [each.id for each in chosen]
     lives.end(tx, ids)
     watermarks.end(tx, ids)
     if any(each.deferral is not None for each in chosen):
         deferrals.forget(tx, ids)
         jobs.unschedule(tx, ids)
+
+
+def _stop_builds(tx: Transaction, ids: Sequence[RelationId], now: int) -> None:
+    """Let the jobs stop that build nothing else than what is dropped."""
+    all_lives = lives.get_all(tx)
+    numbers = {life.job for id_ in ids if isinstance(life := all_lives.get(id_), Building) and life.job is not None}
+    for number in numbers:
+        job = jobs.find(tx, JobId(number))
+        if job is None or job.state not in OPEN or not isinstance(job.request, BuildRequest):
+            continue
+        left = [id_ for id_ in job.request.views if id_ not in ids and relations.by_id(tx, id_) is not None]
+        if not left:
+            jobs.want(tx, job, JobState.CANCELLED, now)
+
+
+def abandon_builds(runtime: Runtime, number: JobId) -> None:
+    """Take away the views that a job was to build, and what waits for them."""
+    with runtime.catalog.write() as tx:
+        control.lock(tx)
+        known, all_lives = load_in(runtime, tx), lives.get_all(tx)
+        ids = {
+            id_
+            for id_, life in all_lives.items()
+            if isinstance(life, Building) and life.job == number and id_ in known.graph
+        }
+        for id_ in reversed(known.graph.in_order({*ids, *known.graph.downstream(list(ids))})):
+            _drop_one(tx, known, known.by_id[id_], runtime.clock.now())
 
 
 def require_policy(statement: CreateView, plan: ViewPlan) -> None:

@@ -6,40 +6,89 @@ from everybody. The transaction that registers the last one releases all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
-from stepwell.catalog import Transaction, control, deferrals, lives, relations, views, watermarks, writes
+from stepwell.catalog import Transaction, control, deferrals, files, jobs, lives, relations, views, watermarks, writes
 from stepwell.engine.define.analysis import Analyzed
-from stepwell.engine.define.creation import analyze_view, doubts, register_view, replace_view, require_built
+from stepwell.engine.define.creation import (
+    abandon_builds,
+    analyze_view,
+    doubts,
+    register_view,
+    replace_view,
+    require_built,
+)
 from stepwell.engine.definitions import Definitions, load
 from stepwell.engine.failures import pointing_at, translated
 from stepwell.engine.read.naming import new_name
 from stepwell.engine.runtime import Runtime
 from stepwell.model.epochs import Epoch
-from stepwell.model.errors import ConflictError, DuplicateNameError, StepwellError, warn
+from stepwell.model.errors import CancelledError, ConflictError, DuplicateNameError, StepwellError, warn
 from stepwell.model.failpoints import failpoint
+from stepwell.model.jobs import AskedBy, BuildRequest, Job, JobId, JobState
+from stepwell.model.lifecycle import Building
 from stepwell.model.relations import Definition, Relation
 from stepwell.model.views import RelationId
 from stepwell.sql.statements import Create, CreateTable, CreateView, Statement
 
 
-def create_all(runtime: Runtime, run: Sequence[Statement], wait: Callable[[Epoch], None]) -> None:
-    """Carry out CREATEs; `wait` returns once an epoch can be read.
+class Waits(Protocol):
+    """Who knows when an epoch can be read, and a job is done."""
+
+    def wait_written(self, epoch: Epoch) -> None: ...
+
+    def wait_job(self, id_: JobId, *, cancels: bool = True) -> Job: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """What a run of CREATEs has become: the epoch from which on it is there, and the job that builds it, if one does.
+
+    Without a job, the barrier of that epoch builds it.
+    """
+
+    epoch: Epoch
+    job: JobId | None = None
+
+
+def create_all(runtime: Runtime, run: Sequence[Statement], leader: Waits) -> list[JobId]:
+    """Carry out CREATEs; the jobs that go on building them, where nobody wants to wait for these.
 
     If one of them is refused, none of them is there. A view that is replaced is a run by itself, since what is there
     cannot be withheld. One that cannot be built is taken away again, and the others stay.
     """
-    waiting = list(run)
+    waiting, left = list(run), []
     while waiting:
         together, waiting = _until_one_replaces(load(runtime), waiting)
         if together:
-            epoch = _register(runtime, together)
+            made = _register(runtime, together)
         else:
             together, waiting = waiting[:1], waiting[1:]
-            epoch = _replace(runtime, together[0])
-        if epoch is not None:
-            wait(epoch)
-            require_built(runtime, [_body(each).name.last for each in together])
+            made = Registered(_replace(runtime, together[0]))
+        if made is None:
+            continue
+        leader.wait_written(made.epoch)
+        if made.job is not None and runtime.switches.background:
+            left.append(made.job)
+            continue
+        if made.job is not None:
+            _wait_for(runtime, made.job, leader)
+        require_built(runtime, [_body(each).name.last for each in together])
+    return left
+
+
+def _wait_for(runtime: Runtime, job: JobId, leader: Waits) -> None:
+    """Return once a job has built its views, or could not; who stops waiting does not want them."""
+    try:
+        if leader.wait_job(job).state != JobState.CANCELLED:
+            return
+    except CancelledError:
+        abandon_builds(runtime, job)
+        raise
+    abandon_builds(runtime, job)
+    raise CancelledError(f"job {job} was cancelled, and what it built is gone")
 
 
 def _body(statement: Statement) -> Create:
@@ -66,19 +115,19 @@ def _replace(runtime: Runtime, statement: Statement) -> Epoch:
         return replace_view(runtime, body)
 
 
-def _register(runtime: Runtime, run: Sequence[Statement]) -> Epoch | None:
-    """Register what is not there yet; the epoch that builds it, or None where there is nothing to wait for."""
+def _register(runtime: Runtime, run: Sequence[Statement]) -> Registered | None:
+    """Register what is not there yet; None where there is nothing to wait for."""
     for _ in range(runtime.limits.conflict_tries):
         known = load(runtime)
         missing = _missing(known, run)
         if not missing:
             return None
         attempt = _Attempt(runtime, known)
-        epoch = attempt.register(missing)
-        if epoch is not None:
+        made = attempt.register(missing)
+        if made is not None:
             for said in attempt.doubts:
                 warn(said)
-            return epoch
+            return made
     name = _body(run[0]).name.last
     raise ConflictError(f'definitions keep changing; "{name}" was not created', hint="Try again.")
 
@@ -107,23 +156,24 @@ class _Attempt:
     def __init__(self, runtime: Runtime, known: Definitions) -> None:
         self._runtime = runtime
         self._known = known
+        self._before = frozenset(known.by_id)
         self._generation = known.generation
         self._withheld: list[RelationId] = []
         self.doubts: list[str] = []
         """What a user may not have meant."""
 
-    def register(self, run: Sequence[Statement]) -> Epoch | None:
-        """Register all of them; the epoch that builds them, or None if the ground has moved."""
-        epoch = None
+    def register(self, run: Sequence[Statement]) -> Registered | None:
+        """Register all of them; None if the ground has moved."""
+        made = None
         try:
             for number, statement in enumerate(run, 1):
                 with pointing_at(statement), translated():
                     if not self._add(_body(statement), is_last=number == len(run)):
                         return None
-            epoch = self._built
-            return epoch
+            made = self._registered
+            return made
         finally:
-            if epoch is None and self._withheld:
+            if made is None and self._withheld:
                 self._forget()
 
     def _add(self, body: Create, *, is_last: bool) -> bool:
@@ -138,14 +188,30 @@ class _Attempt:
             made = relations.created_after(tx, before)
             if is_last:
                 relations.release(tx, self._withheld)
-                self._built = control.look(tx).open_epoch
-                writes.request_barrier(tx, self._built, runtime.clock.now())
+                epoch = control.look(tx).open_epoch
+                writes.request_barrier(tx, epoch, runtime.clock.now())
+                self._registered = Registered(epoch, self._ask_for_build(tx, self._known.beside(made)))
             else:
                 relations.withhold(tx, [each.id for each in made], runtime.clock.now())
             self._generation = control.look(tx).generation
         failpoint("create.registered" if is_last else "create.withheld")
         self._keep(body, analyzed, made)
         return True
+
+    def _ask_for_build(self, tx: Transaction, known: Definitions) -> JobId | None:
+        """Have the views built beside the barriers, if that takes long or nobody waits for it."""
+        runtime, all_lives = self._runtime, lives.get_all(tx)
+        own = [id_ for id_ in known.order.order() if id_ not in self._before and all_lives.get(id_) == Building()]
+        inputs = {each.relation for id_ in own for each in known.by_id[id_].view.inputs} - set(own)
+        size = sum(file.statistics.bytes for id_ in inputs for file in files.latest(tx, id_))
+        waits_for = tuple(id_ for id_ in inputs if isinstance(all_lives.get(id_), Building))
+        if not own or not (waits_for or runtime.switches.background or size > runtime.limits.online_build_bytes):
+            return None
+        shown = next(id_ for id_ in reversed(own) if not known.by_id[id_].is_hidden)
+        job = jobs.add(tx, BuildRequest(tuple(own), shown, waits_for), AskedBy.USER, runtime.clock.now())
+        for id_ in own:
+            lives.put(tx, id_, Building(int(job)))
+        return job
 
     def _keep(self, body: Create, analyzed: Analyzed | None, made: Sequence[Relation]) -> None:
         if analyzed is not None:

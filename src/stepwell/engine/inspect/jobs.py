@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from stepwell.catalog import jobs
-from stepwell.engine.define.creation import view_called
+from stepwell.catalog import Transaction, jobs
+from stepwell.engine.define.creation import abandon_builds, view_called
+from stepwell.engine.definitions import load_in
 from stepwell.engine.inspect.refreshes import Waits, require_done
 from stepwell.engine.runtime import Runtime
-from stepwell.model.errors import StepwellError
-from stepwell.model.jobs import OPEN, Job, JobId, JobState
+from stepwell.model.errors import DependentsError, StepwellError
+from stepwell.model.jobs import OPEN, BuildRequest, Job, JobId, JobState
 from stepwell.sql.statements import ChangeJob, JobAction, WaitForJobs
 
 _BECOMES = {
@@ -28,7 +29,26 @@ def change_job(runtime: Runtime, body: ChangeJob) -> None:
         if not _can(job, body.action):
             said = (job.wanted or job.state).value
             raise StepwellError(f"job {job.id} is {said} already", place=body.slice.place, sqlstate="55000")
+        _require_nobody_waits(runtime, tx, job, body)
         jobs.want(tx, job, _BECOMES[body.action], runtime.clock.now())
+    if isinstance(job.request, BuildRequest) and body.action == JobAction.CANCEL:
+        abandon_builds(runtime, job.id)
+
+
+def _require_nobody_waits(runtime: Runtime, tx: Transaction, job: Job, body: ChangeJob) -> None:
+    """Views are not taken away from others that wait for them."""
+    if body.action != JobAction.CANCEL or not isinstance(job.request, BuildRequest):
+        return
+    others = [each for each in jobs.get_open(tx) if isinstance(each.request, BuildRequest) and each.id != job.id]
+    waiting = [each for each in others if set(job.request.views).intersection(each.request.holds)]
+    if waiting:
+        names = ", ".join(f'"{load_in(runtime, tx).name(each.request.shown)}"' for each in waiting
+                          if isinstance(each.request, BuildRequest))  # fmt: skip
+        raise DependentsError(
+            f"job {job.id} cannot be cancelled: {names} waits for what it builds",
+            place=body.slice.place,
+            hint=f"CANCEL JOB {waiting[0].id} first.",
+        )
 
 
 def _can(job: Job, action: JobAction) -> bool:

@@ -16,12 +16,14 @@ from stepwell.engine.damages import naming_relations
 from stepwell.engine.definitions import load
 from stepwell.engine.failures import translated
 from stepwell.engine.lead.checkpoints import take_checkpoint
+from stepwell.engine.maintain.building import Builder, fail_builds
 from stepwell.engine.maintain.deferred import Materializer, Wait, refresh
 from stepwell.engine.running import RunningStatement
 from stepwell.engine.runtime import Runtime
 from stepwell.model.errors import CancelledError, FencedError, StepwellError, UndefinedTableError
 from stepwell.model.jobs import (
     AskedBy,
+    BuildRequest,
     CheckpointRequest,
     Job,
     JobError,
@@ -171,6 +173,8 @@ class JobWorker:
                 by_policy, materializer = job.asked_by == AskedBy.SCHEDULE, Materializer(job.id, term)
                 reports = refresh(self._runtime, request, materializer, self._wait, by_policy=by_policy)
                 return [dataclasses.asdict(each) for each in reports]
+            case BuildRequest() as request:
+                return [dataclasses.asdict(Builder(self._runtime, request, job.id, term, self._wait).run())]
             case CheckpointRequest() as request:
                 return [dataclasses.asdict(take_checkpoint(self._runtime, request, job.id, term))]
 
@@ -190,6 +194,8 @@ class JobWorker:
                 jobs.retry(tx, job.id, term, at, why)
             else:
                 jobs.end(tx, job.id, term, JobState.FAILED, now, error=why)
+                if isinstance(job.request, BuildRequest):
+                    fail_builds(tx, job, why.message)
 
 
 def _reason(error: Exception) -> JobError:

@@ -123,7 +123,7 @@ def maintain(
             with runtime.doing(f'maintaining view "{view.name}"'), translated():
                 _require_functions(runtime, view)
                 own = workspace.beside(worker, view.view.settings)
-                return _refresh(own, ready, tasks[id_], epoch)
+                return refresh_view(own, ready, tasks[id_], epoch)
 
         return work
 
@@ -183,7 +183,7 @@ def _is_lost(workspace: Workspace, ledger: Relation | None) -> bool:
     return bool(all_damages(workspace.runtime.warehouse, known, deep=True))
 
 
-def _refresh(workspace: Workspace, ready: Prepared, task: ViewTask, epoch: Epoch) -> Refreshed | None:
+def refresh_view(workspace: Workspace, ready: Prepared, task: ViewTask, epoch: Epoch) -> Refreshed | None:
     """What a task of the plan makes of its view."""
     started, started_at = time.perf_counter(), workspace.runtime.clock.now()
     definitions, marks, limits = ready.definitions, ready.marks, workspace.runtime.limits

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from stepwell.engine.failures import translated
 from stepwell.engine.read.deferred import FACES, DeferredReads, Face
 from stepwell.engine.read.snapshots import Snapshot
-from stepwell.engine.read.stopped import stopped
+from stepwell.engine.read.stopped import require_there, stopped
 from stepwell.engine.read.system import SYSTEM_NAMESPACE, system_frame
 from stepwell.engine.runtime import EXTERNAL_CODE, Runtime
 from stepwell.model.epochs import Epoch
@@ -128,6 +128,7 @@ class Binding:
             relation = snapshot.relation(relation_name)
             if relation.kind == RelationKind.VIEW:
                 raise UnsupportedError(f'view "{relation.name}" has no changes of its own')
+            require_there(self._runtime, relation, None)
             frame = snapshot.changes(relation, reference.changes.after, reference.changes.upto)
             return frame.select(*(quote(column.name) for column in relation.columns), DIFF, EPOCH)
         epoch = self._epoch(reference.as_of) if reference.as_of else None
@@ -188,6 +189,7 @@ class Binding:
     def _stored(self, relation: Relation, epoch: Epoch | None, columns: Sequence[str]) -> DataFrame:
         if relation.deferral is not None:
             return self._deferred(relation, epoch, Face.USER, columns)
+        require_there(self._runtime, relation, epoch)
         if epoch is None and (said := stopped(self._runtime, relation)):
             warn(said)
         content = self._snapshot.content(relation, epoch)
