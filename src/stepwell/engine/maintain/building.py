@@ -25,7 +25,7 @@ from stepwell.model.errors import StepwellError, UndefinedTableError
 from stepwell.model.failpoints import failpoint
 from stepwell.model.files import NewFile
 from stepwell.model.jobs import BuildRequest, Job, JobId, JobProgress
-from stepwell.model.lifecycle import Building, Failed, Life, Serving, failed, joined, runs
+from stepwell.model.lifecycle import Building, Failed, Life, Serving, failed, is_due, joined, runs
 from stepwell.model.relations import Relation
 from stepwell.model.views import RelationId
 from stepwell.plan.choices import choice_for
@@ -69,6 +69,8 @@ class Builder:
     def run(self) -> BuildReport:
         """Build the views, and return once they serve."""
         try:
+            if (epoch := self._joined_at()) is not None:
+                return BuildReport(self._request.position or epoch, 0, self._served(epoch), 0)
             began = position = self._position()
             passes = 0
             while passes < self._runtime.limits.build_passes and (upto := self._behind(position)) is not None:
@@ -88,6 +90,15 @@ class Builder:
         with self._runtime.catalog.read() as tx:
             self._leave_dropped(tx)
         return load(self._runtime)
+
+    def _joined_at(self) -> Epoch | None:
+        """The epoch by which the views serve, if an attempt before has let them, and died before it could say so."""
+        with self._runtime.catalog.read() as tx:
+            all_lives = lives.get_all(tx)
+            if any(isinstance(all_lives.get(id_), Building) for id_ in self._request.views):
+                return None
+            at, is_owed = control.look(tx), any(is_due(all_lives[id_]) for id_ in self._request.views)
+            return at.open_epoch if is_owed else at.readable_epoch
 
     # -- the snapshot -------------------------------------------------------------------------------------------------
 
@@ -225,11 +236,15 @@ class Builder:
             writes.request_barrier(tx, epoch, self._runtime.clock.now())
             failpoint("build.join.inside")
         failpoint("build.joining")
+        return self._served(epoch)
+
+    def _served(self, epoch: Epoch) -> Epoch:
+        """Return once the views serve; an error if one of them could not follow what has come since it was built."""
         self._wait(epoch)
         with self._runtime.catalog.read() as tx:
             all_lives = lives.get_all(tx)
         for id_ in self._request.views:
             match all_lives.get(id_):
                 case Serving(condition=Failed(why)):
-                    raise StepwellError(f"the changes since epoch {position} could not be applied: {why}")
+                    raise StepwellError(f"what has come while it was built could not be applied: {why}")
         return epoch
