@@ -7,7 +7,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,16 @@ from stepwell.catalog import exports
 from stepwell.catalog.schema import metadata
 from stepwell.engine.lead import restoring
 from stepwell.model.checkpoints import Manifest
-from stepwell.model.errors import CheckpointError, DataFileError, InvalidSettingError, StepwellError, WarehouseError
+from stepwell.model.errors import (
+    CheckpointError,
+    DataFileError,
+    InvalidSettingError,
+    SqlSyntaxError,
+    StepwellError,
+    WarehouseError,
+)
+from stepwell.model.files import DataFile
+from stepwell.storage import Warehouse, copy_file
 from views import answer
 
 KEPT = Path(__file__).parents[1] / "checkpoints"
@@ -58,7 +67,9 @@ def test_rows_of_an_older_revision_go_through_its_catalog(tmp_path: Path) -> Non
         del row["checksum"]
     del rows["control"][0]["identity"]
     found = exports.brought_up(rows, "0010")
-    assert [len(found[name]) for name in ("files", "lives", "loads")] == [len(rows[name]) for name in ("files", "lives", "loads")]
+    assert [len(found[name]) for name in ("files", "lives", "loads")] == [
+        len(rows[name]) for name in ("files", "lives", "loads")
+    ]
     assert {row["checksum"] for row in found["files"]} == {None}
     assert found["control"][0]["readable_epoch"] == 4
     assert len(found["control"][0]["identity"]) == 32
@@ -103,13 +114,13 @@ def test_a_damaged_checkpoint_is_refused_by_the_file_and_nothing_is_written(tmp_
 
 
 def test_a_restore_that_fails_leaves_the_target_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy, copied = restoring.copy_file, []
+    copied: list[DataFile] = []
 
-    def breaks(*args: Any) -> int:
-        copied.append(args)
+    def breaks(source: Warehouse, target: Warehouse, file: DataFile, between: Callable[[], None]) -> int:
+        copied.append(file)
         if len(copied) == 4:
             raise KeyboardInterrupt
-        return copy(*args)
+        return copy_file(source, target, file, between)
 
     with stepwell.connect(tmp_path / "w") as db:
         monkeypatch.setattr(restoring, "copy_file", breaks)
@@ -153,8 +164,14 @@ def test_bad_input_is_refused(restored: stepwell.Database, tmp_path: Path) -> No
     manifest.write_text(Manifest(**{**known, "format": 99}).as_text())
     with pytest.raises(CheckpointError, match="newer stepwell"):
         restored.sql(f"SHOW CHECKPOINTS IN '{tmp_path / 'foreign'}'")
-    for text in ("CHECKPOINT", "CHECKPOINT TO x", "RESTORE FROM 'x' EPOCH y", "SHOW CHECKPOINTS", "SHOW CHECKPOINTS IN x"):
-        with pytest.raises(stepwell.SqlSyntaxError):
+    for text in (
+        "CHECKPOINT",
+        "CHECKPOINT TO x",
+        "RESTORE FROM 'x' EPOCH y",
+        "SHOW CHECKPOINTS",
+        "SHOW CHECKPOINTS IN x",
+    ):
+        with pytest.raises(SqlSyntaxError):
             restored.sql(text)
 
 
@@ -204,7 +221,11 @@ def test_a_full_disk_fails_the_checkpoint_and_leaves_the_last_one_whole(
         words = ["checkpoint", str(folder), "-w", str(warehouse), "--catalog", catalog]
         limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))  # noqa: E731  # one word says it
         return subprocess.run(
-            [sys.executable, "-m", "stepwell.cli", *words], preexec_fn=limit, capture_output=True, text=True, timeout=120
+            [sys.executable, "-m", "stepwell.cli", *words],
+            preexec_fn=limit,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
 
     full = checkpoint(2000)

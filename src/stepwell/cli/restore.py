@@ -16,9 +16,7 @@ from stepwell.model.errors import StepwellError
 @click.option("--epoch", type=int, help="The epoch whose checkpoint is wanted. Default: the newest.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="table", show_default=True)
 @warehouse_options
-def command(
-    path: str, epoch: int | None, format_: str, warehouse: str, catalog: str | None, spark: str | None
-) -> None:
+def command(path: str, epoch: int | None, format_: str, warehouse: str, catalog: str | None, spark: str | None) -> None:
     """Fill a warehouse, which must be empty or not there yet, from the checkpoints at PATH.
 
     The catalog may be of another kind than the one that was copied. If anything fails, the warehouse stays empty.
