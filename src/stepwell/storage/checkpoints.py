@@ -22,6 +22,7 @@ from stepwell.model.limits import Limits
 from stepwell.storage.checksums import all_damages, crc, damaged, missing
 from stepwell.storage.warehouse import Warehouse, write_failed
 
+
 class CheckpointFolder:
     """A folder or URL in which checkpoints of one database are."""
 
