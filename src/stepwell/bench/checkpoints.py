@@ -135,11 +135,11 @@ def _checksums(report: BenchReport, folder: Path, db: Database, rows: int) -> No
 
     actions: dict[str, Callable[[str], None]] = {"read": read, "write": write}
     for what, action in actions.items():
+        action("true")  # the first of its kind waits for Spark to compile
         times = {switch: best_of_three(_bound(action, switch)) for switch in ("false", "true")}
         ratio = times["true"] / times["false"]
-        report.figure(
-            f"a {what} with checksums, against without", f"{ratio:.2f} x", reach="<= 1.05", good=ratio <= 1.05
-        )
+        good = ratio <= 1.05
+        report.figure(f"a {what} with checksums, against without", f"{ratio:.2f} x", reach="<= 1.05", good=good)
 
 
 def _bound(action: Callable[[str], None], switch: str) -> Callable[[], None]:
