@@ -21,6 +21,7 @@ from stepwell.storage import log_state
 NEED_SPARK = {"maintain.view", "fold.written", "fold.committed"}
 OF_CREATES = {"create.withheld", "create.registered"}
 OF_REFRESHES = {each for each in FAILPOINTS if each.startswith("refresh.")}
+OF_COPIES = {each for each in FAILPOINTS if each.startswith(("checkpoint.", "restore.", "repair."))}
 CATALOGS = ["sqlite", "postgresql"]
 COUNT = 20
 
@@ -41,7 +42,7 @@ def run(warehouse: Path, catalog: str, first: int, failpoint: str | None) -> tup
 KILLS = [
     (failpoint, catalog)
     for number, failpoint in enumerate(
-        each for each in FAILPOINTS if each not in NEED_SPARK | OF_CREATES | OF_REFRESHES
+        each for each in FAILPOINTS if each not in NEED_SPARK | OF_CREATES | OF_REFRESHES | OF_COPIES
     )
     for catalog in (CATALOGS if os.environ.get("STEPWELL_TORTURE") else [CATALOGS[number % 2]])
 ]

@@ -7,7 +7,7 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,16 @@ from stepwell.catalog import exports
 from stepwell.catalog.schema import metadata
 from stepwell.engine.lead import restoring
 from stepwell.model.checkpoints import Manifest
-from stepwell.model.errors import CheckpointError, DataFileError, InvalidSettingError, StepwellError, WarehouseError
+from stepwell.model.errors import (
+    CheckpointError,
+    DataFileError,
+    InvalidSettingError,
+    SqlSyntaxError,
+    StepwellError,
+    WarehouseError,
+)
+from stepwell.model.files import DataFile
+from stepwell.storage import Warehouse, copy_file
 from views import answer
 
 KEPT = Path(__file__).parents[1] / "checkpoints"
@@ -105,13 +114,13 @@ def test_a_damaged_checkpoint_is_refused_by_the_file_and_nothing_is_written(tmp_
 
 
 def test_a_restore_that_fails_leaves_the_target_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    copy, copied = restoring.copy_file, []
+    copied: list[DataFile] = []
 
-    def breaks(*args: Any) -> int:
-        copied.append(args)
+    def breaks(source: Warehouse, target: Warehouse, file: DataFile, between: Callable[[], None]) -> int:
+        copied.append(file)
         if len(copied) == 4:
             raise KeyboardInterrupt
-        return copy(*args)
+        return copy_file(source, target, file, between)
 
     with stepwell.connect(tmp_path / "w") as db:
         monkeypatch.setattr(restoring, "copy_file", breaks)
@@ -162,7 +171,7 @@ def test_bad_input_is_refused(restored: stepwell.Database, tmp_path: Path) -> No
         "SHOW CHECKPOINTS",
         "SHOW CHECKPOINTS IN x",
     ):
-        with pytest.raises(stepwell.SqlSyntaxError):
+        with pytest.raises(SqlSyntaxError):
             restored.sql(text)
 
 

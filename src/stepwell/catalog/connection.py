@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import NoSuchModuleError, OperationalError
+from sqlalchemy.exc import DatabaseError, NoSuchModuleError, OperationalError
 from sqlalchemy.pool import StaticPool
 
 from stepwell.catalog.migrate import migrate
@@ -35,6 +35,7 @@ class Catalog:
     def __init__(self, engine: sa.Engine, url: str) -> None:
         self._engine = engine
         self.url = mask(url)
+        self._file = _file_of(engine)
         # A catalog in memory is one connection: its transactions take turns.
         self._turn: AbstractContextManager[Any] = (
             threading.Lock() if isinstance(engine.pool, StaticPool) else nullcontext()
@@ -56,9 +57,20 @@ class Catalog:
             connection = connection.execution_options(stepwell_write=True)
             with _translated(), connection.begin(), _before_commit():
                 yield connection
+                self._require_there()
 
     def close(self) -> None:
         self._engine.dispose()
+
+    def _require_there(self) -> None:
+        """Fail if the file of the catalog is gone, or another: what is written to it would be lost."""
+        if self._file is not None and _file_of(self._engine) != self._file:
+            raise WarehouseError(
+                "the catalog is gone",
+                detail=f'Somebody has removed or replaced "{self._engine.url.database}". Nothing was applied.',
+                hint="Bring it back, and open the warehouse again.",
+                sqlstate="XX001",
+            )
 
 
 @contextmanager
@@ -87,7 +99,53 @@ def _translated() -> Iterator[None]:
                 hint="Free some space and run it again; VACUUM removes files that nobody needs any more.",
                 sqlstate="53100",
             ) from error
+        if _is_damage(error):
+            raise catalog_damaged(said) from error
         raise WarehouseError("the catalog is busy or out of reach", detail=said, hint="Try again.") from error
+    except DatabaseError as error:
+        if _is_damage(error):
+            raise catalog_damaged(str(error.orig).strip()) from error
+        raise
+
+
+_DAMAGED = ("no such table", "no such column", "malformed", "not a database")
+"""What SQLite says of tables that somebody has taken away, and of files that are none of its own."""
+_UNDEFINED = ("42P01", "42703")
+"""The same in PostgreSQL's SQLSTATEs."""
+
+
+def _is_damage(error: DatabaseError) -> bool:
+    """Whether a database says that something is missing or cannot be read."""
+    return getattr(error.orig, "sqlstate", None) in _UNDEFINED or any(each in str(error.orig) for each in _DAMAGED)
+
+
+def the_one(tx: Transaction, query: sa.Select[Any], what: str) -> Any:
+    """The one row that a table of the catalog always has."""
+    found = tx.execute(query).all()
+    if len(found) != 1:
+        raise catalog_damaged(f"It has {len(found)} rows that say {what}, instead of one.")
+    return found[0]
+
+
+def catalog_damaged(said: str) -> WarehouseError:
+    """The error for a catalog in which something is missing or cannot be read."""
+    return WarehouseError(
+        "the catalog is damaged",
+        detail=said,
+        hint="Bring it back from a copy, or RESTORE a checkpoint into an empty warehouse.",
+        sqlstate="XX001",
+    )
+
+
+def _file_of(engine: sa.Engine) -> tuple[int, int] | None:
+    """What tells the file of a catalog from any other; None where it is in no file of ours."""
+    if engine.dialect.name != "sqlite" or not engine.url.database:
+        return None
+    try:
+        found = os.stat(engine.url.database)
+    except FileNotFoundError:
+        return (0, 0)
+    return found.st_dev, found.st_ino
 
 
 def open_catalog(url: str) -> Catalog:
@@ -102,7 +160,7 @@ def open_catalog(url: str) -> Catalog:
         ) from error
     try:
         migrate(engine, mask(url))
-    except OperationalError as error:
+    except DatabaseError as error:
         engine.dispose()
         raise WarehouseError(f'cannot open the catalog "{mask(url)}"', detail=str(error.orig).strip()) from error
     except BaseException:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from stepwell.catalog import schema
-from stepwell.catalog.connection import Transaction
+from stepwell.catalog.connection import Transaction, the_one
 from stepwell.catalog.migrate import newest_revision
 from stepwell.model.epochs import Epoch
 from stepwell.model.errors import CatalogVersionError
@@ -46,7 +46,7 @@ def redefine(tx: Transaction) -> None:
 
 
 def _read(tx: Transaction, query: sa.Select[tuple[int, ...]]) -> Control:
-    row = tx.execute(query).one()
+    row = the_one(tx, query, "where the database stands")
     if row.format != int(newest_revision()):
         raise CatalogVersionError(
             f"the warehouse belongs to stepwell {row.program} now",

@@ -18,6 +18,7 @@ from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import metadata
 from stepwell.catalog.schema import relations as relations_table
 from stepwell.catalog.writes import position_at
+from stepwell.model.checkpoints import CatalogRows
 from stepwell.model.epochs import FIRST_EPOCH, Epoch, EpochState
 from stepwell.model.errors import CheckpointError, StepwellError
 from stepwell.model.files import DataFile
@@ -31,8 +32,6 @@ LEFT_EMPTY = frozenset({"lease", "barrier_requests", "pins", "acknowledgements"}
 """What belongs to processes that run, and not to the database."""
 
 CONTROL, COUNTERS = "control", "counters"
-
-CatalogRows = dict[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +53,6 @@ def export(tx: Transaction) -> Export:
     Views that stand at an earlier epoch need what has happened since: that comes along.
     """
     epoch = control.look(tx).readable_epoch
-    if epoch < FIRST_EPOCH:
-        raise StepwellError("there is nothing to copy yet: no epoch is readable", sqlstate="55000")
     there = {int(each.id): each for each in relations.get_all(tx, epoch)}
     since = _since(tx, epoch, there)
     rows: CatalogRows = {}
@@ -98,8 +95,9 @@ def take_over(tx: Transaction, rows: CatalogRows, now: int) -> None:
     if not is_unused(tx):
         raise StepwellError("the catalog is in use already", sqlstate="55000")
     [known] = rows[CONTROL]
-    for name in ("epochs", "settings"):
-        tx.execute(sa.delete(metadata.tables[name]))
+    for table in metadata.sorted_tables:
+        if table.name != CONTROL and table.name not in LEFT_EMPTY:
+            tx.execute(sa.delete(table))
     for row in rows[COUNTERS]:
         _count_from(tx, row["table"], row["last"])
     for table in metadata.sorted_tables:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from stepwell.catalog.connection import Transaction
+from stepwell.catalog.connection import Transaction, the_one
 from stepwell.catalog.schema import lease
 from stepwell.model.errors import FencedError
 
@@ -21,7 +21,7 @@ class Lease:
 
 
 def look(tx: Transaction) -> Lease:
-    row = tx.execute(sa.select(lease)).one()
+    row = the_one(tx, sa.select(lease), "who leads")
     return Lease(row.term, row.holder, row.expires_at)
 
 
@@ -49,7 +49,7 @@ def release(tx: Transaction, term: int) -> None:
 
 def check(tx: Transaction, term: int) -> None:
     """Fail unless `term` is the one that leads; the row stays locked until this transaction ends."""
-    row = tx.execute(sa.select(lease).with_for_update()).one()
+    row = the_one(tx, sa.select(lease).with_for_update(), "who leads")
     if row.term != term or row.holder is None:
         raise FencedError(
             "another process leads this warehouse now",

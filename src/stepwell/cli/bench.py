@@ -13,6 +13,7 @@ from stepwell.bench import (
     BenchReport,
     own_settings,
     run_aggregates,
+    run_checkpoints,
     run_ingest,
     run_load,
     run_ohlc,
@@ -27,7 +28,7 @@ from stepwell.model.errors import StepwellError
 @click.argument("name", type=click.Choice(sorted(BENCHMARKS)))
 @click.option("--epochs", default=1000, show_default=True, help="ingest: how many epochs the long run has.")
 @click.option("--keyed-rows", default=1_000_000, show_default=True, help="ingest: how many rows the keyed table has.")
-@click.option("--rows", type=int, help="Rows: views [1000000], aggregates, load and ohlc [10000000].")
+@click.option("--rows", type=int, help="Rows: views [1000000], aggregates, checkpoint, load and ohlc [10000000].")
 @click.option(
     "--times", default=30, show_default=True, help="views, ohlc: how many times as large the large history is."
 )
@@ -53,6 +54,8 @@ def command(
         try:
             if name == "aggregates":
                 run_aggregates(report, Path(folder), rows=rows or 10_000_000)
+            elif name == "checkpoint":
+                run_checkpoints(report, Path(folder), rows=rows or 10_000_000)
             elif name == "ingest":
                 run_ingest(report, Path(folder), epochs=epochs, keyed_rows=keyed_rows)
             elif name == "load":

@@ -14,7 +14,9 @@ def this_process() -> str:
 
 def is_alive(name: str) -> bool:
     """Whether a process may still be running; one on another machine may."""
-    host, pid, started = name.rsplit(":", 2)
+    host, pid, started = [*name.rsplit(":", 2), "", ""][:3]
+    if not pid.isdigit():
+        return False  # no process of ours has such a name
     if host != socket.gethostname() or not Path("/proc/self").exists():
         return True
     return _started_at(int(pid)) == started

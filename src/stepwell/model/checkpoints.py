@@ -14,6 +14,10 @@ CHECKPOINT_FORMAT = 1
 """What this version writes. It reads this one and all before it."""
 
 
+CatalogRows = dict[str, list[dict[str, Any]]]
+"""The rows of a catalog, by table."""
+
+
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """What a checkpoint consists of. It is written last: a checkpoint is there if its manifest is.

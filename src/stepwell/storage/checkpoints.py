@@ -13,18 +13,14 @@ import json
 import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
-from stepwell.model.checkpoints import CHECKPOINT_FORMAT, Manifest
+from stepwell.model.checkpoints import CHECKPOINT_FORMAT, CatalogRows, Manifest
 from stepwell.model.epochs import Epoch
 from stepwell.model.errors import CheckpointError
 from stepwell.model.files import DataFile
 from stepwell.model.limits import Limits
 from stepwell.storage.checksums import all_damages, crc, damaged, missing
 from stepwell.storage.warehouse import Warehouse, write_failed
-
-CatalogRows = dict[str, list[dict[str, Any]]]
-"""The rows of a catalog, by table."""
 
 
 class CheckpointFolder:

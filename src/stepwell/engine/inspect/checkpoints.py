@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 
 from stepwell.engine.inspect.refreshes import Waits, ask_for, run_job
+from stepwell.engine.read.snapshots import readable_epoch
 from stepwell.engine.runtime import Runtime
-from stepwell.model.errors import InvalidSettingError
+from stepwell.model.epochs import FIRST_EPOCH
+from stepwell.model.errors import InvalidSettingError, StepwellError
 from stepwell.model.jobs import CheckpointRequest
 from stepwell.model.rows import Rows
 from stepwell.storage import CheckpointFolder
@@ -21,8 +23,10 @@ def answer_checkpoint(runtime: Runtime, path: str, leader: Waits) -> Rows:
             f'a checkpoint cannot be inside the warehouse: "{folder.place.url}"',
             hint="Choose a folder elsewhere, best on another disk.",
         )
-    folder.create()
     leader.flush()
+    if readable_epoch(runtime) < FIRST_EPOCH:
+        raise StepwellError("there is nothing to copy yet: no epoch is readable", sqlstate="55000")
+    folder.create()
     request = CheckpointRequest(folder.place.root if folder.place.is_local else path)  # whoever leads works elsewhere
     if runtime.switches.background:
         job = ask_for(runtime, request)
