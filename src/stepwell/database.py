@@ -209,6 +209,7 @@ class Database:
         try:
             if self._leader.leads:
                 self._leader.flush()
+                self._leader.publish_before_closing()
         finally:
             self._leader.stop()
         self._runtime.close()

@@ -19,6 +19,7 @@ from stepwell.model.failpoints import FAILPOINTS
 from stepwell.storage import log_state
 
 NEED_SPARK = {"maintain.view", "fold.written", "fold.committed"}
+OF_COPIES = {"publish.copied"}
 OF_CREATES = {"create.withheld", "create.registered"}
 OF_REFRESHES = {each for each in FAILPOINTS if each.startswith("refresh.")}
 CATALOGS = ["sqlite", "postgresql"]
@@ -41,7 +42,7 @@ def run(warehouse: Path, catalog: str, first: int, failpoint: str | None) -> tup
 KILLS = [
     (failpoint, catalog)
     for number, failpoint in enumerate(
-        each for each in FAILPOINTS if each not in NEED_SPARK | OF_CREATES | OF_REFRESHES
+        each for each in FAILPOINTS if each not in NEED_SPARK | OF_CREATES | OF_REFRESHES | OF_COPIES
     )
     for catalog in (CATALOGS if os.environ.get("STEPWELL_TORTURE") else [CATALOGS[number % 2]])
 ]

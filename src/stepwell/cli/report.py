@@ -116,7 +116,7 @@ def _corrected(database: Database, relation: Relation, key: str, time: str) -> s
 def _nodes(database: Database, relations: Sequence[Relation]) -> Iterator[ReportNode]:
     marks = {row[0]: row for row in database.sql("SHOW WATERMARKS").collect()}
     states = {row[0]: row[3] for row in database.sql("SELECT * FROM stepwell.views").collect()}
-    counts = {row[0]: row[1] for row in database.sql("SELECT name, rows FROM stepwell.tables").collect()}
+    stored = {row[0]: row for row in database.sql("SELECT name, rows, behind FROM stepwell.tables").collect()}
     parents: dict[str, list[str]] = {}
     for row in database.sql("SELECT name, parent FROM stepwell.dependencies").collect():
         parents.setdefault(row[0], []).append(row[1])
@@ -136,9 +136,10 @@ def _nodes(database: Database, relations: Sequence[Relation]) -> Iterator[Report
             relation.time_column,
             mark[3] if mark else None,
             lag,
-            counts.get(relation.name),
+            stored[relation.name][1] if relation.name in stored else None,
             tuple(f"{rule} ({times}x)" for rule, times in rules.get(relation.name, Counter()).most_common()),
             tuple(parents.get(relation.name, ())),
+            stored[relation.name][2] if relation.name in stored else None,
         )
 
 

@@ -64,8 +64,11 @@ def _run(runtime: Runtime, writer: Writer, leader: Leader, body: s.Single, diale
             return writer.commit()
         case s.Rollback():
             writer.roll_back()
-        case s.Flush():
+        case s.Flush(publishes, name):
+            relation_id = relation_named(runtime, name).id if name is not None else None
             leader.emit()
+            if publishes:
+                leader.publish(relation_id)
             return Rows(["epoch"], [(readable_epoch(runtime),)])
         case s.Verify():
             return answer_verify(runtime, body, leader.wait_written, lambda asked: run_job(runtime, asked, leader))

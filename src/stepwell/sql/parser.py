@@ -227,6 +227,16 @@ def _explain(cursor: Cursor) -> Body:
     return ExplainQuery(cursor.rest("a query"), extended)
 
 
+def _flush(cursor: Cursor) -> Body:
+    if cursor.accept("PUBLISH"):
+        return Flush(publishes=True)
+    if cursor.token is None:
+        return Flush()
+    name = cursor.name("PUBLISH or a name")
+    cursor.expect("PUBLISH")
+    return Flush(publishes=True, name=name)
+
+
 def _optimize(cursor: Cursor) -> Body:
     cursor.accept("TABLE")
     return Optimize(cursor.name("a table"))
@@ -246,7 +256,7 @@ _STATEMENTS: dict[str, Callable[[Cursor], Body]] = {
     "START": _start,
     "COMMIT": _commit,
     "ROLLBACK": _rollback,
-    "FLUSH": lambda cursor: Flush(),
+    "FLUSH": _flush,
     "SET": _set,
     "SHOW": _show,
     "DESCRIBE": _describe,

@@ -5,7 +5,9 @@ them as the plan says, `small_frame` offers what is in memory; `DeltaLogs` publi
 look at files that others have written. What is content at which epoch, only the catalog knows.
 """
 
+from stepwell.storage.copies import write_copy
 from stepwell.storage.delta import DeltaLogs, log_state
+from stepwell.storage.links import PublishedLinks
 from stepwell.storage.memory import small_frame
 from stepwell.storage.outside import csv_fields, find_files, json_fields, parquet_schema
 from stepwell.storage.parquet import (
@@ -27,6 +29,7 @@ from stepwell.storage.warehouse import Warehouse, no_pattern, write_failed
 __all__ = [
     "DeltaLogs",
     "Narrowing",
+    "PublishedLinks",
     "TimeReach",
     "Warehouse",
     "column_range",
@@ -54,5 +57,6 @@ __all__ = [
     "time_reach",
     "touched_times",
     "write_batch",
+    "write_copy",
     "write_failed",
 ]

@@ -65,6 +65,8 @@ class ReportNode:
     rows: int | None
     rules: tuple[str, ...]
     parents: tuple[str, ...]
+    behind: int | None = None
+    """How many epochs its Delta table is behind."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -308,6 +308,7 @@
         ["watermark", node.watermark],
         ["lag", node.lag],
         ["rows", node.rows === null ? null : grouped.format(node.rows)],
+        ["Delta table", node.behind === null ? null : node.behind ? `${grouped.format(node.behind)} epochs behind` : "up to date"],
       ];
       for (const [name, value] of facts) {
         const pair = make("div");

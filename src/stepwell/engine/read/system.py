@@ -28,6 +28,7 @@ from stepwell.engine.read.lineage import parents_of_column
 from stepwell.engine.runtime import Runtime
 from stepwell.model.durations import format_duration
 from stepwell.model.errors import UndefinedTableError, nearest
+from stepwell.model.files import Store
 from stepwell.model.intervals import Interval, common
 from stepwell.model.invalidations import InvalidationLog
 from stepwell.model.jobs import JobState
@@ -37,7 +38,7 @@ from stepwell.model.rows import Rows
 from stepwell.model.types import BIGINT, BOOLEAN, STRING, TIMESTAMP
 from stepwell.model.views import RelationId
 from stepwell.model.watermarks import NEVER, MarkRecord, written
-from stepwell.plan import content_at
+from stepwell.plan import content_at, plan_publication
 from stepwell.sql.statements import Name, Slice
 from stepwell.storage.types import spark_schema
 
@@ -92,14 +93,16 @@ def system_frame(runtime: Runtime, name: Name) -> DataFrame:
     return runtime.spark.session.createDataFrame(rows, spark_schema(table.columns))
 
 
-def _tables(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
+def _tables(tx: Transaction, runtime: Runtime) -> list[tuple[SystemValue, ...]]:
     epoch = control.look(tx).readable_epoch
     found: list[tuple[SystemValue, ...]] = []
     for relation in relations.get_all(tx):
         if relation.is_hidden or not relation.is_stored:
             continue
-        content = content_at(files.content(tx, relation.id, epoch), epoch)
+        there = files.content(tx, relation.id, epoch)
+        content = content_at(there, epoch)
         published = barriers.publication_state(tx, relation.id)[1]
+        plan = plan_publication(there, files.published(tx, relation.id), epoch, published)
         chunking = relation.chunking
         found.append(
             (
@@ -114,6 +117,8 @@ def _tables(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
                 relation.time_column,
                 relation.created_epoch,
                 published,
+                0 if plan is None else epoch - (published or 0),
+                runtime.warehouse.location(runtime.warehouse.folder(relation.id, Store.ROWS)),
             )
         )
     return found
@@ -459,6 +464,8 @@ SYSTEM_TABLES = {
             Column("time_column", STRING),
             Column("created_epoch", BIGINT),
             Column("published_epoch", BIGINT),
+            Column("behind", BIGINT),
+            Column("path", STRING),
         ),
         _tables,
     ),
