@@ -21,6 +21,7 @@ from stepwell.model.functions import Function
 from stepwell.model.limits import Limits
 from stepwell.model.relations import Relation
 from stepwell.model.rows import Rows
+from stepwell.plan.deployment import Deed, RunStep, not_in_file
 from stepwell.sql import Dialect, parse, runs_of
 from stepwell.sql.statements import ShowTables, Statement
 from stepwell.storage import Warehouse
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
-    "SYSTEM_NAMESPACE", "SYSTEM_TABLES", "Damage", "Database", "Onlooker", "Progress", "RunningStatement", "Standing",
-    "connect", "find_java", "look_at", "translated",
+    "SYSTEM_NAMESPACE", "SYSTEM_TABLES", "Damage", "Database", "Deed", "Onlooker", "Progress", "RunStep",
+    "RunningStatement", "Standing", "connect", "find_java", "look_at", "not_in_file", "translated",
 ]  # fmt: skip
 
 _Called = TypeVar("_Called", bound="Callable[..., Any]")
@@ -71,6 +72,19 @@ class Database:
         with translated(), self.statement(), self._runtime.doing(f"running {word}"):
             self._runtime.require_wanted()
             return engine.run_together(self._runtime, self._writer, self._leader, run, self._dialect)
+
+    def rehearse(self, statements: Sequence[Statement], folder: str = ".") -> list[RunStep]:
+        """What a run of these statements would do, without doing it; the error of the first that would fail.
+
+        Relative paths in COPY are looked up from `folder`.
+        """
+        with self.statement():
+            return engine.rehearse(self._runtime, statements, folder)
+
+    def lead(self) -> None:
+        """See to it that somebody runs the barriers: this process, unless another does."""
+        self._require_open()
+        self._leader.ensure_led()
 
     def insert(self, table: str, data: Any) -> Rows:
         """Insert an Arrow table, a pandas or Spark DataFrame, or rows (tuples, dicts); columns match by name."""

@@ -10,6 +10,7 @@ from stepwell.engine.failures import translated
 from stepwell.engine.functions import register_function
 from stepwell.engine.inspect.inspection import answer_inspection, graph_nodes
 from stepwell.engine.inspect.refreshes import refresh_view
+from stepwell.engine.inspect.rehearsal import rehearse
 from stepwell.engine.inspect.standing import Damage, Onlooker, Standing
 from stepwell.engine.java import find_java
 from stepwell.engine.lead.leader import Leader
@@ -54,6 +55,7 @@ __all__ = [
     "readable_epoch",
     "refresh_view",
     "register_function",
+    "rehearse",
     "run_together",
     "stage_data",
     "translated",
