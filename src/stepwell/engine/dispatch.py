@@ -18,7 +18,7 @@ from stepwell.engine.lead.vacuum import vacuum
 from stepwell.engine.read.naming import relation_named
 from stepwell.engine.read.queries import answer_query, explain_query
 from stepwell.engine.read.snapshots import readable_epoch
-from stepwell.engine.read.system import system_rows
+from stepwell.engine.read.system import finished, reads_system_alone, system_rows
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.settings import DATABASE_SETTINGS, SESSION_SETTINGS, change_setting, read_setting
 from stepwell.engine.write.copying import copy_files
@@ -48,7 +48,11 @@ def run_together(
 def _run(runtime: Runtime, writer: Writer, leader: Leader, body: s.Single, dialect: Dialect) -> DataFrame | Rows:
     match body:
         case s.Query(text):
-            return system_rows(runtime, text) or answer_query(runtime, text, writer.snapshot)
+            known = system_rows(runtime, text)
+            if known is not None:
+                return known
+            frame = answer_query(runtime, text, writer.snapshot)
+            return finished(frame) if reads_system_alone(text) else frame
         case s.ExplainQuery(text, extended):
             return explain_query(runtime, writer.snapshot(), text, extended=extended)
         case s.Insert() | s.Update() | s.Delete() | s.Merge() | s.Truncate():

@@ -59,6 +59,8 @@ class Binding:
         self._snapshot = snapshot
         self._views: list[str] = []
         self._bound: dict[tuple[object, ...], str] = {}
+        running = runtime.running.current
+        self._arguments = running.arguments if running is not None else {}
         self.replacements: dict[Slice, str] = {}
         self.bytes = 0
         """How much the relations bound so far hold: what reading all of them would read."""
@@ -78,6 +80,9 @@ class Binding:
         if code is not None:
             raise not_allowed(code, EXTERNAL_CODE)
         self.replacements.update(window_calls(text))
+        for where, (name, _) in self._arguments.items():
+            if where.source == text.source and text.start <= where.start and where.end <= text.end:
+                self.replacements[where] = f":{name}"
         for reference in find_references(text, prefix):
             if is_file(reference.name):
                 if not self._runtime.switches.external_code:
@@ -106,7 +111,7 @@ class Binding:
         spark = self._runtime.spark
         spark.let_read_files(self._runtime.switches.external_code)
         with translated(composition):
-            return spark.session.sql(composition.text)
+            return spark.session.sql(composition.text, args=dict(self._arguments.values()) or None)
 
     def _view(self, reference: Reference) -> str:
         parts = tuple(part.lower() for part in reference.name.parts)

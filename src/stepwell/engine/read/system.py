@@ -39,6 +39,7 @@ from stepwell.model.types import BIGINT, BOOLEAN, STRING, TIMESTAMP
 from stepwell.model.views import RelationId
 from stepwell.model.watermarks import NEVER, MarkRecord, written
 from stepwell.plan import content_at, plan_publication
+from stepwell.sql import find_references
 from stepwell.sql.statements import Name, Slice
 from stepwell.storage.types import spark_schema
 
@@ -85,6 +86,21 @@ def system_rows(runtime: Runtime, query: Slice) -> Rows | None:
     if not all(each in names for each in wanted):
         return None
     return Rows(wanted, [tuple(row[names.index(each)] for each in wanted) for row in rows])
+
+
+def reads_system_alone(query: Slice) -> bool:
+    """Whether a query reads system tables and nothing else: however it is written, its answer is small and finished."""
+    names = [reference.name for reference in find_references(query)]
+    return bool(names) and all(len(name.parts) == 2 and name.parts[0].lower() == SYSTEM_NAMESPACE for name in names)
+
+
+def finished(frame: DataFrame) -> Rows:
+    """The rows of a small query, with instants as the catalog itself gives them."""
+    return Rows(frame.columns, [tuple(map(_in_utc, row)) for row in frame.collect()])
+
+
+def _in_utc(value: object) -> object:
+    return value.astimezone(datetime.UTC) if isinstance(value, datetime.datetime) else value
 
 
 def system_frame(runtime: Runtime, name: Name) -> DataFrame:
