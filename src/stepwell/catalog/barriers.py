@@ -221,6 +221,7 @@ def _records(tx: Transaction, condition: sa.ColumnElement[bool]) -> list[EpochRe
             row.changed,
             row.inserted,
             row.retracted,
+            row.aligned_at,
         )
         for row in tx.execute(query)
     ]

@@ -144,13 +144,13 @@ def _nodes(database: Database, relations: Sequence[Relation]) -> Iterator[Report
 
 
 def _epochs(database: Database) -> Iterator[ReportEpoch]:
-    work: dict[int, tuple[int, float, set[str]]] = {}
-    for number, name, jobs, took in (
-        tuple(row) for row in database.sql("SELECT epoch, name, jobs, microseconds FROM stepwell.refreshes").collect()
+    work: dict[int, tuple[int, set[str]]] = {}
+    for number, name, jobs in (
+        tuple(row) for row in database.sql("SELECT epoch, name, jobs FROM stepwell.refreshes").collect()
     ):
-        known = work.get(number, (0, 0.0, set()))
-        work[number] = known[0] + jobs, known[1] + took / 1000, known[2] | {name}
-    query = "SELECT epoch, readable_at, rows_inserted, rows_retracted FROM stepwell.epochs"
-    for number, at, inserted, retracted in [tuple(row) for row in database.sql(query).collect()][-EPOCHS:]:
-        jobs, took, names = work.get(number, (0, 0.0, set()))
-        yield ReportEpoch(number, f"{at:%H:%M:%S}", inserted, retracted, jobs, took, len(names))
+        known = work.get(number, (0, set()))
+        work[number] = known[0] + jobs, known[1] | {name}
+    query = "SELECT epoch, readable_at, rows_inserted, rows_retracted, microseconds FROM stepwell.epochs"
+    for number, at, inserted, retracted, took in [tuple(row) for row in database.sql(query).collect()][-EPOCHS:]:
+        jobs, names = work.get(number, (0, set()))
+        yield ReportEpoch(number, f"{at:%H:%M:%S}", inserted, retracted, jobs, (took or 0) / 1000, len(names))

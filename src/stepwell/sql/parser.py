@@ -9,6 +9,7 @@ from stepwell.model.types import whole_number
 from stepwell.sql import changes, copying, tables, views
 from stepwell.sql.cursor import Cursor
 from stepwell.sql.dialects import Dialect, to_spark
+from stepwell.sql.not_offered import refuse_not_offered
 from stepwell.sql.statements import (
     Begin,
     Body,
@@ -66,6 +67,7 @@ def _parse_statement(text: str, tokens: list[Token]) -> Statement:
     first = tokens[0]
     if first.says("SELECT", "WITH", "VALUES", "FROM", "("):
         return Statement(Query(place), place)
+    refuse_not_offered(text, tokens)
     word = first.text.upper() if first.kind == TokenKind.WORD else ""
     if word not in _STATEMENTS:
         raise SqlSyntaxError(

@@ -71,7 +71,10 @@ class ReportNode:
 
 @dataclass(frozen=True, slots=True)
 class ReportEpoch:
-    """What one epoch did: rows that its writes brought and took away, and what bringing `views` views along cost."""
+    """What one epoch did: rows that its writes brought and took away, Spark's jobs for `views` views, and its time.
+
+    The milliseconds are those of the clock, from its close until it could be read.
+    """
 
     number: int
     readable_at: str

@@ -83,7 +83,9 @@ class Binding:
         for where, (name, _) in self._arguments.items():
             if where.source == text.source and text.start <= where.start and where.end <= text.end:
                 self.replacements[where] = f":{name}"
-        for reference in find_references(text, prefix):
+        references = find_references(text, prefix)
+        self._require_known(references)
+        for reference in references:
             if is_file(reference.name):
                 if not self._runtime.switches.external_code:
                     raise not_allowed(reference.name.slice, EXTERNAL_CODE)
@@ -97,6 +99,17 @@ class Binding:
             where, sample = _with_sample(reference)
             alias = "" if reference.aliased else f" AS {quote(reference.name.last)}"
             self.replacements[where] = view + sample + alias
+
+    def _require_known(self, references: Sequence[Reference]) -> None:
+        """Fail at the first name that means nothing, before Spark is started for the others."""
+        for reference in references:
+            name = reference.name
+            if len(name.parts) > 1 or "$" in name.last or is_file(name):
+                continue
+            try:
+                self._snapshot.relation(plain_name(name))
+            except StepwellError as error:
+                raise error.at(name.slice.place) from None
 
     def add_view(self, frame: DataFrame) -> str:
         """A temporary view of `frame`, for text of our own."""

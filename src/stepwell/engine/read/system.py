@@ -154,6 +154,7 @@ def _epochs(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
             each.changed,
             each.inserted,
             each.retracted,
+            each.took,
         )
         for each in barriers.readable(tx)
     ]
@@ -526,6 +527,7 @@ SYSTEM_TABLES = {
             Column("relations_changed", BIGINT),
             Column("rows_inserted", BIGINT),
             Column("rows_retracted", BIGINT),
+            Column("microseconds", BIGINT),
         ),
         _epochs,
     ),
