@@ -18,8 +18,11 @@ from stepwell.model.relations import Relation
 from stepwell.model.types import STRING, quote
 from stepwell.web import Bar, Level, Report, ReportEpoch, ReportNode, render_report
 
-SYMBOLS, BARS, EPOCHS = 12, 1500, 40
-"""The busiest symbols, the newest bars of each, and the last epochs are on the page."""
+SYMBOLS, BARS, EPOCHS, ROWS = 12, 1500, 40, 5
+"""The busiest symbols, the newest bars of each, the last epochs, and a few rows of each relation are on the page."""
+
+LONGEST = 200
+"""Characters of a value that are shown."""
 
 _PRICES = ("open", "high", "low", "close")
 
@@ -123,6 +126,10 @@ def _nodes(database: Database, relations: Sequence[Relation]) -> Iterator[Report
     rules: dict[str, Counter[str]] = {}
     for row in database.sql("SELECT name, rule FROM stepwell.refreshes").collect():
         rules.setdefault(row[0], Counter())[row[1]] += 1
+    rows, late = _first_rows(database, relations), _late_rows(database)
+    costs: dict[str, list[tuple[int, float, int]]] = {}
+    for row in database.sql("SELECT epoch, name, microseconds, rows_in FROM stepwell.refreshes").collect():
+        costs.setdefault(row[1], []).append((row[0], row[2] / 1000, row[3]))
     ahead = max((row[4] for row in marks.values() if row[4] is not None), default=None)
     for relation in relations:
         mark = marks.get(relation.name)
@@ -140,7 +147,48 @@ def _nodes(database: Database, relations: Sequence[Relation]) -> Iterator[Report
             tuple(f"{rule} ({times}x)" for rule, times in rules.get(relation.name, Counter()).most_common()),
             tuple(parents.get(relation.name, ())),
             stored[relation.name][2] if relation.name in stored else None,
+            relation.view.text if relation.definition.view is not None else None,
+            tuple((column.name, str(column.type)) for column in relation.columns),
+            tuple(rows.get(relation.name, ())),
+            tuple(costs.get(relation.name, ())[-EPOCHS:]),
+            late.get(relation.name, 0) if _can_be_late(relation) else None,
+            tuple(_lineage(database, relation)),
         )
+
+
+def _first_rows(database: Database, relations: Sequence[Relation]) -> dict[str, list[tuple[str, ...]]]:
+    """A few rows of each relation, by one query."""
+    parts = []
+    for number, relation in enumerate(relations):
+        values = ", ".join(f"CAST({quote(column.name)} AS STRING)" for column in relation.columns)
+        some = f"(SELECT * FROM {quote(relation.name)} LIMIT {ROWS})"
+        parts.append(f"SELECT {number} AS relation, array({values}) AS shown FROM {some}")
+    found: dict[str, list[tuple[str, ...]]] = {}
+    if parts:
+        for number, shown in (tuple(row) for row in database.sql(" UNION ALL ".join(parts)).collect()):
+            texts = tuple("NULL" if value is None else str(value)[:LONGEST] for value in shown)
+            found.setdefault(relations[number].name, []).append(texts)
+    return found
+
+
+def _late_rows(database: Database) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for name, inserted, retracted in (
+        tuple(row)
+        for row in database.sql("SELECT name, rows_inserted, rows_retracted FROM stepwell.late_rows").collect()
+    ):
+        counts[name] += inserted + retracted
+    return counts
+
+
+def _can_be_late(relation: Relation) -> bool:
+    return relation.definition.view is not None and relation.view.emission.tolerance is not None
+
+
+def _lineage(database: Database, relation: Relation) -> Iterator[str]:
+    if relation.definition.view is not None:
+        for row in database.sql(f"SHOW LINEAGE FOR {quote(relation.name)}").collect():
+            yield str(row["path"])
 
 
 def _epochs(database: Database) -> Iterator[ReportEpoch]:

@@ -71,6 +71,12 @@ def _json(report: Report) -> str:
                 "lag": node.lag,
                 "rows": node.rows,
                 "behind": node.behind,
+                "query": node.query,
+                "columns": node.columns,
+                "firstRows": node.first_rows,
+                "refreshes": node.refreshes,
+                "lateRows": node.late_rows,
+                "lineage": node.lineage,
                 "rules": node.rules,
                 "parents": node.parents,
             }

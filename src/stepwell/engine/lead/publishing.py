@@ -16,7 +16,7 @@ from stepwell.engine.runtime import Runtime
 from stepwell.engine.settings import read_setting
 from stepwell.engine.write.results import write_frame
 from stepwell.model.epochs import Epoch
-from stepwell.model.errors import ConflictError
+from stepwell.model.errors import ConflictError, StepwellError
 from stepwell.model.failpoints import failpoint
 from stepwell.model.files import DataFile, NewFile, Store
 from stepwell.model.relations import Relation
@@ -50,7 +50,12 @@ def publish_with_epoch(runtime: Runtime, id_: RelationId, epoch: Epoch) -> Publi
     look = _look(runtime, id_, epoch)
     if look is None or time_publication(look.plan, _FRESH, 1, runtime.limits) != PublicationTiming.AT_ONCE:
         return None
-    return _commit(runtime, look, _copies(runtime, look))
+    try:
+        copies = _copies(runtime, look)
+    except (StepwellError, OSError) as error:  # a file is damaged, or the disk full: the epoch does not wait for copies
+        runtime.notes.append(f'the Delta table of "{look.relation.name}" lags: {str(error).splitlines()[0]}')
+        return None
+    return _commit(runtime, look, copies)
 
 
 def publish_after_compaction(runtime: Runtime, id_: RelationId) -> None:
