@@ -55,6 +55,13 @@ def make_node(name: str, *parents: str, kind: str = "materialized view", state: 
         rows=1_234,
         rules=("aggregate: groups that changed", "combine: sum, min, max") if parents else (),
         parents=parents,
+        behind=3,
+        query="SELECT minute, count(*) AS n FROM trades GROUP BY minute" if parents else None,
+        columns=(("minute", "TIMESTAMP"), ("n", "BIGINT")),
+        first_rows=(("2024-05-01 08:00:00", "12"), ("2024-05-01 08:01:00", "NULL")),
+        refreshes=((53, 120.0, 1_000), (54, 80.5, 20)) if parents else (),
+        late_rows=7 if parents else None,
+        lineage=(f"{name}.n -> {parents[0]}.price",) if parents else (),
     )
 
 

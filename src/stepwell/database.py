@@ -21,16 +21,19 @@ from stepwell.model.functions import Function
 from stepwell.model.limits import Limits
 from stepwell.model.relations import Relation
 from stepwell.model.rows import Rows
-from stepwell.sql import Dialect, parse, runs_of
+from stepwell.model.types import quote
+from stepwell.plan.deployment import Deed, RunStep, not_in_file
+from stepwell.sql import Arguments, Dialect, bind_arguments, parse, runs_of
 from stepwell.sql.statements import CheckpointTo, RestoreFrom, ShowTables, Slice, Statement
 from stepwell.storage import Warehouse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 __all__ = [
-    "SYSTEM_NAMESPACE", "SYSTEM_TABLES", "Damage", "Database", "Onlooker", "Progress", "RunningStatement", "Standing",
-    "connect", "find_java", "look_at", "translated",
+    "SYSTEM_NAMESPACE", "SYSTEM_TABLES", "Damage", "Database", "Deed", "Onlooker", "Progress", "RunStep",
+    "RunningStatement", "Standing", "connect", "find_java", "look_at", "not_in_file", "translated",
 ]  # fmt: skip
 
 _Called = TypeVar("_Called", bound="Callable[..., Any]")
@@ -47,19 +50,32 @@ class Database:
         self._writer = engine.Writer(runtime, self._leader)
         self._leader.start_if_needed()
 
-    def sql(self, text: str) -> DataFrame | Rows:
+    def sql(self, text: str, args: Arguments | None = None) -> DataFrame | Rows:
         """Run the statements of `text`, one after the other, and answer with the result of the last.
 
+        `args` are the values of its parameters: a dict for `:name`, a list for `?`; bound, never written into the text.
         Consecutive CREATEs are one step: all of them are there afterwards, or none, and one epoch builds them.
         """
-        with self.statement():
-            runs = runs_of(self.parse(text))
+        with self.statement() as statement:
+            statements = self.parse(text)
+            runs = runs_of(statements)
             if not runs:
                 raise SqlSyntaxError("there is no statement in this text")
-            *before, last = runs
-            for run in before:
-                self.execute(*run)
-            return self.execute(*last)
+            statement.arguments = bind_arguments(statements, args)
+            try:
+                *before, last = runs
+                for run in before:
+                    self.execute(*run)
+                return self.execute(*last)
+            finally:
+                statement.arguments = {}
+
+    def table(self, name: str) -> DataFrame:
+        """A table, view or system table as a Spark DataFrame, as it is at the newest readable epoch."""
+        parts = ".".join(quote(part) for part in name.split("."))
+        with translated(), self.statement():
+            text = f"SELECT * FROM {parts}"
+            return engine.answer_query(self._runtime, Slice(text, 0, len(text)), self._writer.snapshot)
 
     def parse(self, text: str) -> list[Statement]:
         """The statements of `text`, in the dialect that this database was opened with."""
@@ -72,10 +88,55 @@ class Database:
             self._runtime.require_wanted()
             return engine.run_together(self._runtime, self._writer, self._leader, run, self._dialect)
 
-    def insert(self, table: str, data: Any) -> Rows:
-        """Insert an Arrow table, a pandas or Spark DataFrame, or rows (tuples, dicts); columns match by name."""
+    def rehearse(self, statements: Sequence[Statement], folder: str = ".") -> list[RunStep]:
+        """What a run of these statements would do, without doing it; the error of the first that would fail.
+
+        Relative paths in COPY are looked up from `folder`.
+        """
+        with self.statement():
+            return engine.rehearse(self._runtime, statements, folder)
+
+    def lead(self) -> None:
+        """See to it that somebody runs the barriers: this process, unless another does."""
+        self._require_open()
+        self._leader.ensure_led()
+
+    def insert(self, table: str, data: Any, *, label: str | None = None) -> Rows:
+        """Insert an Arrow table, a pandas or Spark DataFrame, or rows (tuples, dicts); columns match by name.
+
+        With a `label` it happens once, however often it is asked for; the label with other rows is an error.
+        """
         with engine.naming_relations(self._runtime), translated(), self.statement(), self._runtime.doing("inserting"):
-            return self._writer.write(engine.stage_data(self._runtime, table.removeprefix("main."), data))
+            staging = engine.stage_data(self._runtime, table.removeprefix("main."), data, label)
+            return engine.once(lambda: self._writer.write(staging), label, self._writer.staged_labels)
+
+    def insert_stream(
+        self,
+        stream: DataFrame,
+        table: str,
+        *,
+        name: str,
+        every: str | None = None,
+        checkpoint: str | None = None,
+        once: bool = False,
+    ) -> StreamingQuery:
+        """Insert what a Spark stream brings (Kafka, files, rate), each micro-batch once whatever is killed when.
+
+        Started again under the same `name`, it goes on where it was. `every` is how often it looks, such as
+        "5 seconds"; with `once` it ends when all that is there was read. `checkpoint` is where Spark remembers what it
+        has read, by default in the warehouse.
+        """
+        with translated(), self.statement():
+            return engine.start_stream(
+                self._runtime,
+                stream,
+                table.removeprefix("main."),
+                lambda batch, label: self.insert(table, batch, label=label),
+                name=name,
+                every=every,
+                checkpoint=checkpoint,
+                once=once,
+            )
 
     def insert_parquet(
         self, table: str, paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], *, label: str | None = None
@@ -138,16 +199,18 @@ class Database:
         assert isinstance(done, Rows)
         return done
 
-    def advance_watermark(self, table: str, upto: object) -> Epoch:
+    def advance_watermark(self, table: str, upto: object) -> list[str]:
         """Claim that no row of a table before `upto` is still to come: a datetime, or a number where time is one.
 
-        Returns once the windows that this closes can be read. A watermark never moves back: that is said, and ignored.
+        Returns once the windows that this closes can be read: the views whose watermark has moved, parents before
+        children. A watermark never moves back: that is said, and ignored.
         """
         with self.statement():
             epoch = engine.advance_watermark(self._runtime, table, upto)
-            if epoch is not None:
-                self._leader.wait_written(epoch)
-        return self.epoch
+            if epoch is None:
+                return []
+            self._leader.wait_written(epoch)
+            return engine.moved_views(self._runtime, epoch)
 
     # -- statements in flight -----------------------------------------------------------------------------------------
 
@@ -223,6 +286,7 @@ class Database:
         try:
             if self._leader.leads:
                 self._leader.flush()
+                self._leader.publish_before_closing()
         finally:
             self._leader.stop()
         self._runtime.close()

@@ -19,6 +19,7 @@ from stepwell.model.failpoints import FAILPOINTS
 from stepwell.storage import log_state
 
 NEED_SPARK = {"maintain.view", "fold.written", "fold.committed"}
+OF_COPIES = {"publish.copied"}
 OF_CREATES = {"create.withheld", "create.registered"}
 OF_REFRESHES = {each for each in FAILPOINTS if each.startswith("refresh.")}
 OF_COPIES = {each for each in FAILPOINTS if each.startswith(("checkpoint.", "restore.", "repair."))}

@@ -38,7 +38,7 @@ CASES = [
     ("INSERT INTO trades VALUES ('A')", "42601", "4 columns", "VALUES ('A')", ""),
     ("INSERT INTO trades (symbol, nope) VALUES ('A', 1)", "42703", 'column "nope"', "nope", ""),
     ("INSERT INTO trades (symbol, symbol) VALUES ('A', 'B')", "42701", "assigned twice", "symbol", ""),
-    ("INSERT INTO trades VALUES ('A', 'x', 1, NULL)", "42804", "is DECIMAL(6,2), and the value is STRING", "", "CAST"),
+    ("INSERT INTO trades VALUES ('A', 'x', 1, NULL)", "22018", "'x' is no DECIMAL(6,2), which column", "'x'", ""),
     ("INSERT INTO trades VALUES ('A', 1, 300, NULL)", "22003", "overflow", "", ""),
     ("INSERT INTO trades VALUES ('A', 123456.0, 1, NULL)", "22003", "", "", ""),
     ("INSERT INTO trades VALUES (NULL, 1, 1, NULL)", "23502", 'column "symbol" of table "trades" must not be NULL', "", ""),

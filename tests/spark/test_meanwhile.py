@@ -14,8 +14,8 @@ from stepwell.engine.maintain import maintenance
 from stepwell.engine.maintain.planning import Prepared
 from stepwell.engine.maintain.workspace import Workspace
 from stepwell.model.epochs import Epoch
-from stepwell.model.jobs import Job, JobId
 from stepwell.model.errors import EpochNotRetainedError, InternalError, StepwellWarning, WarehouseError
+from stepwell.model.jobs import Job, JobId
 from stepwell.plan import content_at
 from stepwell.plan.epoch_plan import ViewTask
 from stepwell.sql import parse

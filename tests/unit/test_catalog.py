@@ -328,6 +328,18 @@ def test_what_was_published_is_remembered(catalog: Catalog) -> None:
         barriers.finish(tx, term, epoch, [(relation.id, Publication(epoch, (file,), ()))], 1)
         assert barriers.publication_state(tx, relation.id) == (1, epoch)
         assert files.published(tx, relation.id) == [file]
+        copy = new_file("copy")
+        second = Publication(epoch, (), (file,), copies=(copy,))
+        barriers.require_publication(tx, relation.id, 1)
+        barriers.record_publications(tx, [(relation.id, second)], 2)
+        [published] = files.published(tx, relation.id)
+        assert published.path == "copy"
+        assert files.content(tx, relation.id, epoch) == [file], "a copy is content at no epoch"
+        assert [each.path for each, *_ in files.with_endings(tx)] == []
+        barriers.record_publications(tx, [(relation.id, Publication(epoch, (file,), (published,)))], 3)
+        assert [(each.path, at) for each, at, _ in files.with_endings(tx)] == [("copy", 3)], "a file of content goes on"
+        with pytest.raises(ConflictError):
+            barriers.require_publication(tx, relation.id, 1)
 
 
 def test_epochs_are_found_by_number_and_time_and_forgotten(catalog: Catalog) -> None:

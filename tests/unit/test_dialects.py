@@ -66,7 +66,7 @@ def test_what_is_ours_in_a_create_table_stays() -> None:
         ("select a frm t wher", "cannot be read as PostgreSQL"),
         ("select from where", "cannot be read as PostgreSQL"),
         ("create table t (a time)", "cannot be stored"),
-        ("create table t (a serial)", 'type "SERIAL" does not exist'),
+        ("create table t (a serial)", "SERIAL is not offered"),
         ("select a::time from t", "TIME has no counterpart"),
         ("select 'open", "cannot be read"),
         ("insert into t values (1) returning (id)", "there is no RETURNING"),

@@ -17,6 +17,10 @@ from stepwell.model.limits import Limits
 from stepwell.model.relations import Column
 from stepwell.model.types import VOID, parse_type
 from stepwell.plan import (
+    Backlog,
+    Content,
+    PublicationPlan,
+    PublicationTiming,
     changes_between,
     check_assignment,
     choose_fold,
@@ -26,6 +30,7 @@ from stepwell.plan import (
     oldest_kept,
     plan_publication,
     removable,
+    time_publication,
 )
 
 _ids = itertools.count(1)
@@ -41,6 +46,7 @@ def file(
     logged: bool = True,
     times: tuple[int, int] | None = None,
     retracted: int = 0,
+    size: int | None = None,
 ) -> DataFile:
     low, high = times or (None, None)
     return DataFile(
@@ -52,7 +58,7 @@ def file(
         Epoch(last_epoch or from_epoch),
         None if until_epoch is None else Epoch(until_epoch),
         logged,
-        FileStatistics(rows, retracted, 100 * rows, low, high),
+        FileStatistics(rows, retracted, 100 * rows if size is None else size, low, high),
     )
 
 
@@ -144,18 +150,60 @@ def test_a_fold_leaves_alone_what_its_retractions_cannot_reach() -> None:
 
 def test_a_publication_adds_and_removes_what_differs() -> None:
     kept, new, gone = file(1), file(2), file(1)
-    publication = plan_publication([kept, new], [kept, gone], Epoch(2), Epoch(1))
-    assert publication is not None
-    assert (publication.adds, publication.removes) == ((new,), (gone,))
+    plan = plan_publication([kept, new], [kept, gone], Epoch(2), Epoch(1))
+    assert plan is not None
+    assert plan.is_plain
+    publication = plan.publication([], [kept, gone])
+    assert (publication.adds, publication.removes, publication.copies) == ((new,), (gone,), ())
 
 
-def test_nothing_is_published_while_a_retraction_is_pending_or_when_nothing_differs() -> None:
-    kept, change = file(1), file(2, store=Store.CHANGES)
-    assert plan_publication([kept, change], [], Epoch(2), Epoch(1)) is None
+def test_pending_changes_are_published_as_a_copy_beside_the_files_they_cannot_reach() -> None:
+    early, late = file(1, times=(0, 9)), file(1, times=(100, 109))
+    change = file(2, store=Store.CHANGES, retracted=1, times=(5, 6))
+    plan = plan_publication([early, late, change], [early, late], Epoch(2), Epoch(1))
+    assert plan is not None
+    assert (plan.shared, plan.rewritten.files) == ((late,), (early, change))
+    copy = NewFile(Store.ROWS, "copy", FileStatistics(3, 0, 100))
+    publication = plan.publication([copy], [early, late])
+    assert (publication.adds, publication.removes, publication.copies) == ((), (early,), (copy,))
+    published = [late, file(2, until_epoch=2)]
+    assert plan_publication([early, late, change], published, Epoch(2), Epoch(2)) is None, "it shows them already"
+    assert plan_publication([early, late, change], published, Epoch(5), Epoch(2)) is None, "nothing has changed since"
+
+
+def test_nothing_is_published_when_nothing_differs_or_it_cannot_be_shown() -> None:
+    kept = file(1)
     assert plan_publication([kept], [kept], Epoch(2), Epoch(1)) is None
     assert plan_publication([], [], Epoch(2), None) is not None
     assert plan_publication([kept], [], Epoch(2), Epoch(3)) is None, "a log never goes back"
     assert plan_publication([file(1, last_epoch=3)], [], Epoch(2), Epoch(1)) is None, "it would show too much"
+
+
+def test_small_relations_are_published_with_the_epoch_and_others_within_the_lag_and_the_bounds() -> None:
+    limits, lag = Limits(), 10_000_000
+
+    def timing(size: int, changed: int, rows: int = 10**6, **backlog: int) -> PublicationTiming:
+        rewritten = Content((file(1, rows=rows, size=size),), ())
+        plan = PublicationPlan(Epoch(30), Epoch(1), (), rewritten, changed)
+        return time_publication(plan, Backlog(**{"epochs": 1, "waited": 0, "rested": 0} | backlog), lag, limits)
+
+    assert timing(20_000, 1_000, rows=100) == PublicationTiming.AT_ONCE
+    assert timing(20_001, 1_000, rows=100) == PublicationTiming.NOT_YET, "twenty times what has changed, and no more"
+    assert timing(20_000, 1_000) == PublicationTiming.NOT_YET, "Spark would have to do it"
+    assert timing(20_000, 1_000, epochs=20) == PublicationTiming.DUE
+    assert timing(20_000, 1_000, waited=lag) == PublicationTiming.DUE
+    assert timing(10**9, 1_000, waited=lag, rested=lag) == PublicationTiming.TOO_DEAR
+    assert timing(10**9, 1_000, waited=lag, rested=lag, took=1_000_000) == PublicationTiming.DUE, "a tenth of the time"
+    assert timing(10**9, 1_000, waited=lag, rested=lag, took=1_000_001) == PublicationTiming.TOO_DEAR
+    assert timing(10**9, 1_000, waited=lag, rested=3600 * lag) == PublicationTiming.DUE, (
+        "whatever is behind is published at last"
+    )
+
+
+def test_a_copy_goes_once_its_log_names_it_no_more() -> None:
+    copy = file(3, until_epoch=3, last_epoch=3, logged=False)
+    assert removable([(copy, 0)], Epoch(1), now=100, lazy_readers=50) == [copy]
+    assert removable([(copy, None)], Epoch(1), now=100, lazy_readers=50) == []
 
 
 def record(epoch: int, readable_at: int) -> EpochRecord:

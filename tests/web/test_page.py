@@ -125,6 +125,17 @@ def test_a_node_tells_all_by_click_and_by_keyboard(page: Browser) -> None:
     assert panel.startswith("sectors")
     for fact in ("paused", "2024-05-01 08:00:00", "1 min", "1,234", "symbols", "aggregate: groups that changed"):
         assert fact in panel
+    page.evaluate("document.querySelectorAll('#node-details details').forEach(each => { each.open = true })")
+    panel = text(page, "#node-details")
+    for fact in (
+        "3 epochs behind",
+        "7",
+        "SELECT minute, count(*) AS n",
+        "TIMESTAMP",
+        "120",
+        "sectors.n -> hours.price",
+    ):
+        assert fact in panel
     page.evaluate(f"{visible}[3].focus()")
     assert text(page, "#node-details").startswith("minutes")
     page.press("Tab", 9)
@@ -158,6 +169,11 @@ def test_the_page_is_never_wider_than_the_screen(page: Browser, width: int) -> N
     wide, room = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
     assert room == width
     assert wide <= room
+    if width == 1280:
+        scrolled = (
+            "[...document.querySelectorAll('.scroll')].filter(each => each.scrollWidth > each.clientWidth).length"
+        )
+        assert page.evaluate(scrolled) == 0, "nothing on a desk has to be scrolled sideways"
     assert seen(page)["nodes"] == 8
 
 

@@ -12,7 +12,7 @@ from stepwell.catalog import control, deferrals, files, leases, lives, views, wa
 from stepwell.catalog.connection import Transaction
 from stepwell.catalog.schema import barrier_requests, epochs, relations
 from stepwell.model.epochs import Epoch, EpochRecord, EpochState
-from stepwell.model.errors import EpochNotRetainedError
+from stepwell.model.errors import ConflictError, EpochNotRetainedError
 from stepwell.model.failpoints import failpoint
 from stepwell.model.files import DataFile, NewFile, total
 from stepwell.model.intervals import Intervals
@@ -107,7 +107,7 @@ def finish(
     """Make a committed and published epoch readable."""
     leases.check(tx, term)
     control.lock(tx)
-    record_publications(tx, publications)
+    record_publications(tx, publications, now)
     tx.execute(
         sa.update(epochs).where(epochs.c.epoch == epoch).values(state=EpochState.READABLE.value, readable_at=now)
     )
@@ -116,16 +116,24 @@ def finish(
     failpoint("barrier.readable.inside")
 
 
-def record_publications(tx: Transaction, publications: Sequence[tuple[RelationId, Publication]]) -> None:
+def record_publications(tx: Transaction, publications: Sequence[tuple[RelationId, Publication]], now: int) -> None:
     """Remember what the Delta logs say now."""
     control.lock(tx)
     for relation, publication in publications:
-        files.mark_published(tx, [file.id for file in publication.adds], [file.id for file in publication.removes])
+        files.mark_published(tx, [file.id for file in publication.adds], [file.id for file in publication.removes], now)
+        files.add_copies(tx, relation, publication.copies, publication.epoch)
         tx.execute(
             sa.update(relations)
             .where(relations.c.id == relation)
             .values(published_epoch=publication.epoch, publication=relations.c.publication + 1)
         )
+
+
+def require_publication(tx: Transaction, relation: RelationId, number: int) -> None:
+    """Fail if somebody else has published a relation since it was so for the `number`-th time."""
+    control.lock(tx)
+    if publication_state(tx, relation)[0] != number:
+        raise ConflictError("the relation was published by somebody else meanwhile")
 
 
 def publication_state(tx: Transaction, relation: RelationId) -> tuple[int, Epoch | None]:
@@ -213,6 +221,7 @@ def _records(tx: Transaction, condition: sa.ColumnElement[bool]) -> list[EpochRe
             row.changed,
             row.inserted,
             row.retracted,
+            row.aligned_at,
         )
         for row in tx.execute(query)
     ]

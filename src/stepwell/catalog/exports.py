@@ -246,6 +246,8 @@ def _jobs(rows: list[dict[str, Any]], closed_at: int) -> list[dict[str, Any]]:
             stands = row["state"] == JobState.PAUSED.value
             again = {"state": JobState.PAUSED.value if stands else JobState.QUEUED.value, "wanted": None, "term": None}
             row = {**row, **again, "ended_at": None, "error": None, "outcome": None}
+            if row["kind"] == JobKind.BUILD.value:  # what it stood at may be of a later epoch
+                row["request"] = {**row["request"], "position": None}
         found.append(row)
     return found
 

@@ -27,16 +27,36 @@ def add(
     logged: bool = True,
 ) -> None:
     """Make files content from `from_epoch` on."""
+    _insert(tx, relation, new, from_epoch=from_epoch, last_epoch=last_epoch or from_epoch, logged=logged)
+
+
+def add_copies(tx: Transaction, relation: RelationId, new: Sequence[NewFile], epoch: Epoch) -> None:
+    """Remember files that only a Delta log names: content of `epoch` written again, and content at no epoch."""
+    _insert(tx, relation, new, from_epoch=epoch, last_epoch=epoch, until_epoch=epoch, logged=False, published=True)
+
+
+def _insert(
+    tx: Transaction,
+    relation: RelationId,
+    new: Sequence[NewFile],
+    *,
+    from_epoch: Epoch,
+    last_epoch: Epoch,
+    until_epoch: Epoch | None = None,
+    logged: bool,
+    published: bool = False,
+) -> None:
     rows = [
         {
             "relation_id": relation,
             "store": file.store.value,
             "path": file.path,
             "from_epoch": from_epoch,
-            "last_epoch": from_epoch if last_epoch is None else last_epoch,
+            "last_epoch": last_epoch,
+            "until_epoch": until_epoch,
             "logged": logged,
             "superseded": False,
-            "published": False,
+            "published": published,
             "rows": file.statistics.rows,
             "retracted": file.statistics.retracted,
             "bytes": file.statistics.bytes,
@@ -100,10 +120,14 @@ def published(tx: Transaction, relation: RelationId) -> list[DataFile]:
     return _select(tx, files.c.relation_id == relation, files.c.published.is_(True))
 
 
-def mark_published(tx: Transaction, adds: Iterable[int], removes: Iterable[int]) -> None:
-    for ids, published in ((adds, True), (removes, False)):
-        for some in _slices(ids):
-            tx.execute(sa.update(files).where(files.c.id.in_(some)).values(published=published))
+def mark_published(tx: Transaction, adds: Iterable[int], removes: Iterable[int], now: int) -> None:
+    """Remember which files a Delta log names now; copies that it names no more have ended."""
+    for some in _slices(adds):
+        tx.execute(sa.update(files).where(files.c.id.in_(some)).values(published=True))
+    for some in _slices(removes):
+        tx.execute(sa.update(files).where(files.c.id.in_(some)).values(published=False))
+        is_copy = sa.and_(files.c.until_epoch == files.c.from_epoch, files.c.ended_at.is_(None))
+        tx.execute(sa.update(files).where(files.c.id.in_(some), is_copy).values(ended_at=now))
 
 
 def supersede(

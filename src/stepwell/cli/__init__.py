@@ -1,5 +1,4 @@
-"""The command line: `stepwell sql`, `run`, `init`, `status`, `dag`, `verify`, `doctor`, `checkpoint`, `restore`,
-`report`, `demo`, `bench`.
+"""The command line: `stepwell sql`, `run`, `status` and the other commands of `_BEHIND`.
 
 Data goes to standard output, talk to standard error. Exit 0 for success, 1 if a statement failed, 2 for wrong usage.
 """
@@ -22,6 +21,7 @@ _BEHIND = {
     "init": ("stepwell.cli.init", "Write an example pipeline to start from."),
     "status": ("stepwell.cli.status", "Show where a warehouse stands."),
     "dag": ("stepwell.cli.dag", "Draw the graph of tables and views."),
+    "path": ("stepwell.cli.path", "Say where a table or view lies as a Delta table."),
     "verify": ("stepwell.cli.verify", "Compare views with their queries."),
     "doctor": ("stepwell.cli.doctor", "Say what was found and what is missing."),
     "checkpoint": ("stepwell.cli.checkpoint", "Copy the whole database, at one epoch."),

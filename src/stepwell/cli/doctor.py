@@ -70,6 +70,8 @@ def _warehouse(url: str, catalog: str | None, *, deep: bool) -> int:
         wrong += _say(False, damage.relation, damage.what)
     if standing.unfinished:
         _say(True, "epochs", f"{standing.unfinished} left by a crash; the next statement finishes them")
+    for table in standing.behind:
+        _say(True, table.name, f"its Delta table is {table.said_behind}; whoever leads brings it up to date")
     if not any(damage.what.startswith("the data file") for damage in damages):
         _say(True, "data files", "all there, and as they were written" if deep else "all there")
     return wrong

@@ -18,8 +18,11 @@ from stepwell.model.relations import Relation
 from stepwell.model.types import STRING, quote
 from stepwell.web import Bar, Level, Report, ReportEpoch, ReportNode, render_report
 
-SYMBOLS, BARS, EPOCHS = 12, 1500, 40
-"""The busiest symbols, the newest bars of each, and the last epochs are on the page."""
+SYMBOLS, BARS, EPOCHS, ROWS = 12, 1500, 40, 5
+"""The busiest symbols, the newest bars of each, the last epochs, and a few rows of each relation are on the page."""
+
+LONGEST = 200
+"""Characters of a value that are shown."""
 
 _PRICES = ("open", "high", "low", "close")
 
@@ -116,13 +119,17 @@ def _corrected(database: Database, relation: Relation, key: str, time: str) -> s
 def _nodes(database: Database, relations: Sequence[Relation]) -> Iterator[ReportNode]:
     marks = {row[0]: row for row in database.sql("SHOW WATERMARKS").collect()}
     states = {row[0]: row[3] for row in database.sql("SELECT * FROM stepwell.views").collect()}
-    counts = {row[0]: row[1] for row in database.sql("SELECT name, rows FROM stepwell.tables").collect()}
+    stored = {row[0]: row for row in database.sql("SELECT name, rows, behind FROM stepwell.tables").collect()}
     parents: dict[str, list[str]] = {}
     for row in database.sql("SELECT name, parent FROM stepwell.dependencies").collect():
         parents.setdefault(row[0], []).append(row[1])
     rules: dict[str, Counter[str]] = {}
     for row in database.sql("SELECT name, rule FROM stepwell.refreshes").collect():
         rules.setdefault(row[0], Counter())[row[1]] += 1
+    rows, late = _first_rows(database, relations), _late_rows(database)
+    costs: dict[str, list[tuple[int, float, int]]] = {}
+    for row in database.sql("SELECT epoch, name, microseconds, rows_in FROM stepwell.refreshes").collect():
+        costs.setdefault(row[1], []).append((row[0], row[2] / 1000, row[3]))
     ahead = max((row[4] for row in marks.values() if row[4] is not None), default=None)
     for relation in relations:
         mark = marks.get(relation.name)
@@ -136,20 +143,62 @@ def _nodes(database: Database, relations: Sequence[Relation]) -> Iterator[Report
             relation.time_column,
             mark[3] if mark else None,
             lag,
-            counts.get(relation.name),
+            stored[relation.name][1] if relation.name in stored else None,
             tuple(f"{rule} ({times}x)" for rule, times in rules.get(relation.name, Counter()).most_common()),
             tuple(parents.get(relation.name, ())),
+            stored[relation.name][2] if relation.name in stored else None,
+            relation.view.text if relation.definition.view is not None else None,
+            tuple((column.name, str(column.type)) for column in relation.columns),
+            tuple(rows.get(relation.name, ())),
+            tuple(costs.get(relation.name, ())[-EPOCHS:]),
+            late.get(relation.name, 0) if _can_be_late(relation) else None,
+            tuple(_lineage(database, relation)),
         )
 
 
-def _epochs(database: Database) -> Iterator[ReportEpoch]:
-    work: dict[int, tuple[int, float, set[str]]] = {}
-    for number, name, jobs, took in (
-        tuple(row) for row in database.sql("SELECT epoch, name, jobs, microseconds FROM stepwell.refreshes").collect()
+def _first_rows(database: Database, relations: Sequence[Relation]) -> dict[str, list[tuple[str, ...]]]:
+    """A few rows of each relation, by one query."""
+    parts = []
+    for number, relation in enumerate(relations):
+        values = ", ".join(f"CAST({quote(column.name)} AS STRING)" for column in relation.columns)
+        some = f"(SELECT * FROM {quote(relation.name)} LIMIT {ROWS})"
+        parts.append(f"SELECT {number} AS relation, array({values}) AS shown FROM {some}")
+    found: dict[str, list[tuple[str, ...]]] = {}
+    if parts:
+        for number, shown in (tuple(row) for row in database.sql(" UNION ALL ".join(parts)).collect()):
+            texts = tuple("NULL" if value is None else str(value)[:LONGEST] for value in shown)
+            found.setdefault(relations[number].name, []).append(texts)
+    return found
+
+
+def _late_rows(database: Database) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for name, inserted, retracted in (
+        tuple(row)
+        for row in database.sql("SELECT name, rows_inserted, rows_retracted FROM stepwell.late_rows").collect()
     ):
-        known = work.get(number, (0, 0.0, set()))
-        work[number] = known[0] + jobs, known[1] + took / 1000, known[2] | {name}
-    query = "SELECT epoch, readable_at, rows_inserted, rows_retracted FROM stepwell.epochs"
-    for number, at, inserted, retracted in [tuple(row) for row in database.sql(query).collect()][-EPOCHS:]:
-        jobs, took, names = work.get(number, (0, 0.0, set()))
-        yield ReportEpoch(number, f"{at:%H:%M:%S}", inserted, retracted, jobs, took, len(names))
+        counts[name] += inserted + retracted
+    return counts
+
+
+def _can_be_late(relation: Relation) -> bool:
+    return relation.definition.view is not None and relation.view.emission.tolerance is not None
+
+
+def _lineage(database: Database, relation: Relation) -> Iterator[str]:
+    if relation.definition.view is not None:
+        for row in database.sql(f"SHOW LINEAGE FOR {quote(relation.name)}").collect():
+            yield str(row["path"])
+
+
+def _epochs(database: Database) -> Iterator[ReportEpoch]:
+    work: dict[int, tuple[int, set[str]]] = {}
+    for number, name, jobs in (
+        tuple(row) for row in database.sql("SELECT epoch, name, jobs FROM stepwell.refreshes").collect()
+    ):
+        known = work.get(number, (0, set()))
+        work[number] = known[0] + jobs, known[1] | {name}
+    query = "SELECT epoch, readable_at, rows_inserted, rows_retracted, microseconds FROM stepwell.epochs"
+    for number, at, inserted, retracted, took in [tuple(row) for row in database.sql(query).collect()][-EPOCHS:]:
+        jobs, names = work.get(number, (0, set()))
+        yield ReportEpoch(number, f"{at:%H:%M:%S}", inserted, retracted, jobs, (took or 0) / 1000, len(names))

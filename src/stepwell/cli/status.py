@@ -51,6 +51,7 @@ def _lines(standing: Standing, format_: str) -> list[str]:
         f"readable   epoch {standing.readable}",
         f"open       epoch {standing.open}{closing}",
         f"leader     {standing.holder or 'nobody'}",
+        *(f"delta      {each.name}: {each.said_behind}" for each in standing.behind),
         *(f"stopped    {each.name}: {each.label}" for each in standing.stopped),
         "",
         *lines,

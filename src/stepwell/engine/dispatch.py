@@ -22,7 +22,7 @@ from stepwell.engine.lead.vacuum import vacuum
 from stepwell.engine.read.naming import relation_named
 from stepwell.engine.read.queries import answer_query, explain_query
 from stepwell.engine.read.snapshots import readable_epoch
-from stepwell.engine.read.system import system_rows
+from stepwell.engine.read.system import finished, reads_system_alone, system_rows
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.settings import DATABASE_SETTINGS, SESSION_SETTINGS, change_setting, read_setting
 from stepwell.engine.write.copying import copy_files
@@ -53,7 +53,11 @@ def run_together(
 def _run(runtime: Runtime, writer: Writer, leader: Leader, body: s.Single, dialect: Dialect) -> DataFrame | Rows:
     match body:
         case s.Query(text):
-            return system_rows(runtime, text) or answer_query(runtime, text, writer.snapshot)
+            known = system_rows(runtime, text)
+            if known is not None:
+                return known
+            frame = answer_query(runtime, text, writer.snapshot)
+            return finished(frame) if reads_system_alone(text) else frame
         case s.ExplainQuery(text, extended):
             return explain_query(runtime, writer.snapshot(), text, extended=extended)
         case s.Insert() | s.Update() | s.Delete() | s.Merge() | s.Truncate():
@@ -69,8 +73,11 @@ def _run(runtime: Runtime, writer: Writer, leader: Leader, body: s.Single, diale
             return writer.commit()
         case s.Rollback():
             writer.roll_back()
-        case s.Flush():
+        case s.Flush(publishes, name):
+            relation_id = relation_named(runtime, name).id if name is not None else None
             leader.emit()
+            if publishes:
+                leader.publish(relation_id)
             return Rows(["epoch"], [(readable_epoch(runtime),)])
         case s.Verify():
             return answer_verify(runtime, body, leader.wait_written, lambda asked: run_job(runtime, asked, leader))

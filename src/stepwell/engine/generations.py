@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -117,6 +118,12 @@ class Definitions:
     def beside(self, more: Iterable[Relation]) -> Definitions:
         """The same with relations that are not there yet."""
         by_id = {**self.by_id, **{each.id: each for each in more}}
+        graph, order = self.graph.follow(_written(by_id)), self.order.follow(_computed(by_id))
+        return Definitions(self.generation, self.since, by_id, graph, order)
+
+    def without(self, gone: AbstractSet[RelationId]) -> Definitions:
+        """The same without relations that are to go."""
+        by_id = {id_: each for id_, each in self.by_id.items() if id_ not in gone}
         graph, order = self.graph.follow(_written(by_id)), self.order.follow(_computed(by_id))
         return Definitions(self.generation, self.since, by_id, graph, order)
 

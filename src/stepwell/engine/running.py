@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from stepwell.engine.session import Spark
 from stepwell.model.errors import CancelledError
+from stepwell.sql import BoundArguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class RunningStatement:
     def __init__(self, spark: Spark, interrupt_seconds: float) -> None:
         self.what = ""
         self.rows: int | None = None
+        self.arguments: BoundArguments = {}
+        """What the parameters in its text stand for."""
         self.waits = False
         """Whether it has done its own part and waits for an epoch to become readable."""
         self.group = f"stepwell-statement-{uuid.uuid4().hex[:12]}"

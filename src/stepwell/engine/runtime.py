@@ -18,7 +18,7 @@ from stepwell.engine.session import Spark
 from stepwell.engine.workers import WorkerPool
 from stepwell.model.clock import Clock
 from stepwell.model.limits import Limits
-from stepwell.storage import DeltaLogs, Warehouse
+from stepwell.storage import DeltaLogs, PublishedLinks, Warehouse
 
 EXTERNAL_CODE = "allow_external_code"
 """The setting of a session that lets its queries run commands and Java code, and read files."""
@@ -49,6 +49,7 @@ class Runtime:
     publishing: threading.RLock = field(default_factory=threading.RLock)
     analyzing: threading.RLock = field(default_factory=threading.RLock)
     stopping: threading.Event = field(default_factory=threading.Event)
+    links: PublishedLinks = field(init=False)
     running: RunningStatements = field(init=False)
     switches: SessionSwitches = field(default_factory=SessionSwitches)
     definitions: LatestDefinitions = field(default_factory=LatestDefinitions)
@@ -59,6 +60,7 @@ class Runtime:
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "links", PublishedLinks(self.warehouse))
         object.__setattr__(self, "running", RunningStatements(self.spark, self.limits.interrupt_seconds))
         object.__setattr__(self, "costs", ViewCosts(self.catalog))
         object.__setattr__(self, "workers", WorkerPool(max(2, min(self.limits.workers, os.cpu_count() or 2))))

@@ -8,7 +8,7 @@ from stepwell.model.durations import format_duration, parse_duration
 from stepwell.model.errors import InvalidSettingError, nearest
 from stepwell.model.types import whole_number
 
-DATABASE_SETTINGS = {"barrier_interval": "0 seconds", "retention": "7 days"}
+DATABASE_SETTINGS = {"barrier_interval": "0 seconds", "publish_lag": "10 seconds", "retention": "7 days"}
 """The settings there are, and what they are until somebody sets them."""
 
 SESSION_SETTINGS = {EXTERNAL_CODE: "false", BACKGROUND: "false"}

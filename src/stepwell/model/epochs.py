@@ -35,3 +35,11 @@ class EpochRecord:
     changed: int
     inserted: int
     retracted: int
+    aligned_at: int | None = None
+
+    @property
+    def took(self) -> int | None:
+        """Microseconds by the clock from its close until it could be read."""
+        if self.aligned_at is None or self.readable_at is None:
+            return None
+        return self.readable_at - self.aligned_at

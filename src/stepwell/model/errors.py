@@ -162,6 +162,12 @@ class ReadOnlyError(StepwellError):
     sqlstate = "42809"
 
 
+class ParameterError(StepwellError):
+    """A parameter without a value, a value without a parameter, or a parameter where none can be."""
+
+    sqlstate = "07001"
+
+
 class QueryError(StepwellError):
     """Spark refused a query, or failed on a row of it; `sqlstate` is Spark's own."""
 

@@ -30,6 +30,7 @@ FAILPOINTS = (
     "barrier.commit.before",
     "barrier.commit.inside",
     "barrier.committed",
+    "publish.copied",
     "publish.before",
     "publish.inside",
     "publish.after",

@@ -196,6 +196,29 @@ class Limits:
     fold_share: float = 0.2
     """Share of the content. No fewer changes than this are folded: a fold rewrites all that they touch."""
 
+    # -- what outside readers see --------------------------------------------------------------------------------------
+
+    copied_rows: int = 20_000
+    """Rows read. What is pending in no more is put together as plain rows by the driver, with the epoch: it picks rows
+    by their versions, in milliseconds and without a Spark job."""
+
+    publish_epochs: int = 20
+    """Epochs. A Delta table that is so many behind is published, however short that is."""
+
+    publish_bytes_factor: int = 20
+    """Times. A publication writes at most so many times the bytes that have changed, unless it is rare."""
+
+    publish_time_share: float = 0.1
+    """Share of the time. A publication that takes no more of it is rare, whatever it writes."""
+
+    copied_bytes_a_second: int = 32 * _MB
+    """Bytes a second that Spark is expected to rewrite, before it was seen to."""
+
+    publish_poll_seconds: float = 0.5
+    """Seconds between two looks of the leader at the Delta tables that are behind."""
+
+    # -- files that nobody needs any more ------------------------------------------------------------------------------
+
     lazy_readers_microseconds: int = 3600 * _SECOND
     """Microseconds. No file leaves the disk so soon after its end: a DataFrame that names it may not have run yet."""
 
@@ -253,3 +276,7 @@ class Limits:
 
     verify_sample: int = 5
     """Rows that VERIFY shows of those that differ."""
+
+    def copy_microseconds(self, size: int) -> int:
+        """What rewriting so many bytes is expected to take, a job's own time included."""
+        return _SECOND + size * _SECOND // self.copied_bytes_a_second

@@ -9,14 +9,24 @@ Nothing here reads a clock, a catalog, a disk or a DataFrame.
 from stepwell.plan.assignment import check_assignment
 from stepwell.plan.compaction import FileMerge, Fold, choose_fold, choose_merge
 from stepwell.plan.content import Content, changes_between, content_at, needs_consolidation
-from stepwell.plan.publication import Publication, plan_publication
+from stepwell.plan.publication import (
+    Backlog,
+    Publication,
+    PublicationPlan,
+    PublicationTiming,
+    plan_publication,
+    time_publication,
+)
 from stepwell.plan.retention import oldest_kept, removable
 
 __all__ = [
+    "Backlog",
     "Content",
     "FileMerge",
     "Fold",
     "Publication",
+    "PublicationPlan",
+    "PublicationTiming",
     "changes_between",
     "check_assignment",
     "choose_fold",
@@ -26,4 +36,5 @@ __all__ = [
     "oldest_kept",
     "plan_publication",
     "removable",
+    "time_publication",
 ]

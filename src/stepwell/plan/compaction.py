@@ -98,10 +98,10 @@ def choose_fold(files: Iterable[DataFile], epoch: Epoch, limits: Limits, *, now:
     content = sum(file.statistics.rows for file in rows)
     if not changes or not (now or pending >= max(limits.fold_rows, limits.fold_share * content)):
         return None
-    return Fold(epoch, _touched(rows, changes), changes)
+    return Fold(epoch, reached(rows, changes), changes)
 
 
-def _touched(rows: tuple[DataFile, ...], changes: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
+def reached(rows: tuple[DataFile, ...], changes: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
     """The plain files that a pending retraction may reach: those whose time overlaps one of the changes'."""
     reaches = [(each.statistics.time_min, each.statistics.time_max) for each in changes if each.statistics.retracted]
 

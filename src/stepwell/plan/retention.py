@@ -30,7 +30,7 @@ def removable(
     for file, ended_at in files:
         if ended_at is None or now - ended_at < lazy_readers:
             continue
-        is_content = file.until_epoch is None or file.until_epoch > oldest
+        is_content = file.until_epoch is None or file.until_epoch > max(oldest, file.from_epoch)
         is_changelog = file.logged and file.last_epoch > oldest
         if not is_content and not is_changelog:
             gone.append(file)

@@ -9,6 +9,7 @@ from stepwell.model.types import whole_number
 from stepwell.sql import changes, copying, tables, views
 from stepwell.sql.cursor import Cursor
 from stepwell.sql.dialects import Dialect, to_spark
+from stepwell.sql.not_offered import refuse_not_offered
 from stepwell.sql.statements import (
     Begin,
     Body,
@@ -69,6 +70,7 @@ def _parse_statement(text: str, tokens: list[Token]) -> Statement:
     first = tokens[0]
     if first.says("SELECT", "WITH", "VALUES", "FROM", "("):
         return Statement(Query(place), place)
+    refuse_not_offered(text, tokens)
     word = first.text.upper() if first.kind == TokenKind.WORD else ""
     if word not in _STATEMENTS:
         raise SqlSyntaxError(
@@ -253,6 +255,16 @@ def _explain(cursor: Cursor) -> Body:
     return ExplainQuery(cursor.rest("a query"), extended)
 
 
+def _flush(cursor: Cursor) -> Body:
+    if cursor.accept("PUBLISH"):
+        return Flush(publishes=True)
+    if cursor.token is None:
+        return Flush()
+    name = cursor.name("PUBLISH or a name")
+    cursor.expect("PUBLISH")
+    return Flush(publishes=True, name=name)
+
+
 def _optimize(cursor: Cursor) -> Body:
     cursor.accept("TABLE")
     return Optimize(cursor.name("a table"))
@@ -272,7 +284,7 @@ _STATEMENTS: dict[str, Callable[[Cursor], Body]] = {
     "START": _start,
     "COMMIT": _commit,
     "ROLLBACK": _rollback,
-    "FLUSH": lambda cursor: Flush(),
+    "FLUSH": _flush,
     "SET": _set,
     "SHOW": _show,
     "DESCRIBE": _describe,

@@ -339,7 +339,10 @@ class Rollback:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    pass
+    """Wait until all that was written can be read; with `publishes` in Delta tables too, of one relation or of all."""
+
+    publishes: bool = False
+    name: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)

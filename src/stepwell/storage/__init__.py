@@ -7,7 +7,9 @@ look at files that others have written. What is content at which epoch, only the
 
 from stepwell.storage.checkpoints import CheckpointFolder, copy_file, write_whole
 from stepwell.storage.checksums import all_damages, damaged, missing
+from stepwell.storage.copies import write_copy
 from stepwell.storage.delta import DeltaLogs, log_state
+from stepwell.storage.links import PublishedLinks
 from stepwell.storage.memory import small_frame
 from stepwell.storage.outside import csv_fields, find_files, json_fields, parquet_schema
 from stepwell.storage.parquet import (
@@ -29,6 +31,7 @@ __all__ = [
     "CheckpointFolder",
     "DeltaLogs",
     "Narrowing",
+    "PublishedLinks",
     "TimeReach",
     "Warehouse",
     "all_damages",
@@ -60,6 +63,7 @@ __all__ = [
     "time_reach",
     "touched_times",
     "write_batch",
+    "write_copy",
     "write_failed",
     "write_whole",
 ]

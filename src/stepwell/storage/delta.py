@@ -14,7 +14,7 @@ from deltalake.exceptions import TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from stepwell.model.failpoints import failpoint
-from stepwell.model.files import DataFile, Store
+from stepwell.model.files import DataFile, NewFile, Store
 from stepwell.model.relations import Column, Relation
 from stepwell.plan import Publication
 from stepwell.storage.types import arrow_schema
@@ -37,14 +37,19 @@ class DeltaLogs:
         failpoint("publish.before")
         log = self._log(relation)
         done = log.transaction_version(_APPLICATION)
-        adds: Sequence[DataFile] = publication.adds
+        adds: Sequence[DataFile | NewFile] = (*publication.adds, *publication.copies)
         removes: Sequence[str] = [file.path for file in publication.removes]
+        whole: Sequence[DataFile | NewFile] = (*publication.content, *publication.copies)
+        is_reshaped = not self._follow_columns(log, relation)
+        if is_reshaped:
+            self._empty(log, relation, publication)
+            adds, removes = whole, ()
         if done is not None and done >= number:
             # A commit of this number is there, from before a crash or by a leader that did not know its time was over.
             # What it said may be outdated by now: bring the log to what it should say.
             there = {uri.rsplit("/rows/", 1)[-1] for uri in log.file_uris()}
-            adds = [file for file in publication.content if file.path not in there]
-            removes = sorted(there - {file.path for file in publication.content})
+            adds = [file for file in whole if file.path not in there]
+            removes = sorted(there - {file.path for file in whole})
             number = done + 1 if adds or removes else done
             if number == done:
                 return
@@ -73,7 +78,6 @@ class DeltaLogs:
             log = self._open_or_create(relation)
             self._open[relation.id] = log
         log.update_incremental()
-        self._follow_columns(log, relation)
         return log
 
     def _open_or_create(self, relation: Relation) -> DeltaTable:
@@ -89,19 +93,36 @@ class DeltaLogs:
                 configuration={"delta.logRetentionDuration": "interval 7 days"},
             )
 
-    def _follow_columns(self, log: DeltaTable, relation: Relation) -> None:
-        """Add to the log the columns that ALTER TABLE has added since."""
+    def _follow_columns(self, log: DeltaTable, relation: Relation) -> bool:
+        """Add to the log the columns that ALTER TABLE has added since; False if it has others than the relation."""
         if self._columns.get(relation.id) == relation.columns:
-            return
-        there = {field.name for field in log.schema().fields}
-        added = [field for field in _delta_schema(relation.columns).fields if field.name not in there]
-        if added:
-            log.alter.add_columns(added)
+            return True
+        fields = _delta_schema(relation.columns).fields
+        there = [field.name for field in log.schema().fields]
+        if there != [field.name for field in fields[: len(there)]]:
+            return False
+        if len(fields) > len(there):
+            log.alter.add_columns(fields[len(there) :])
             log.update_incremental()
+        self._columns[relation.id] = relation.columns
+        return True
+
+    def _empty(self, log: DeltaTable, relation: Relation, publication: Publication) -> None:
+        """Give a log the columns of a view that was replaced by one with others, and no rows yet.
+
+        A commit of its own: one commit must not remove and add the same file, and the new content may share some.
+        """
+        log.create_write_transaction(
+            [],
+            mode="overwrite",
+            schema=_delta_schema(relation.columns),
+            commit_properties=CommitProperties(custom_metadata={EPOCH_KEY: str(publication.epoch)}),
+        )
+        log.update_incremental()
         self._columns[relation.id] = relation.columns
 
 
-def _add(file: DataFile, now: int, is_change: bool) -> AddAction:
+def _add(file: DataFile | NewFile, now: int, is_change: bool) -> AddAction:
     statistics = json.dumps({"numRecords": file.statistics.rows})
     return AddAction(file.path, file.statistics.bytes, {}, now // 1000, is_change, statistics)
 

@@ -175,7 +175,7 @@ def read_delta(warehouse: Warehouse, relation: Relation, files: Sequence[DataFil
             else:
                 columns.append(pa.nulls(found.num_rows, each.type))
         tables.append(pa.table(columns, wanted))
-    return pa.concat_tables(tables)
+    return pa.concat_tables(tables) if tables else wanted.empty_table()
 
 
 @lru_cache(maxsize=1024)

@@ -65,11 +65,28 @@ class ReportNode:
     rows: int | None
     rules: tuple[str, ...]
     parents: tuple[str, ...]
+    behind: int | None = None
+    """How many epochs its Delta table is behind."""
+    query: str | None = None
+    """The text of a view."""
+    columns: tuple[tuple[str, str], ...] = ()
+    """Names and types."""
+    first_rows: tuple[tuple[str, ...], ...] = ()
+    """A few rows, each value as a text."""
+    refreshes: tuple[tuple[int, float, int], ...] = ()
+    """Of its last epochs: the number, milliseconds of its own work, and rows that came in."""
+    late_rows: int | None = None
+    """Rows that came too late for it, where rows can."""
+    lineage: tuple[str, ...] = ()
+    """Every way from one of its columns down to that of a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportEpoch:
-    """What one epoch did: rows that its writes brought and took away, and what bringing `views` views along cost."""
+    """What one epoch did: rows that its writes brought and took away, Spark's jobs for `views` views, and its time.
+
+    The milliseconds are those of the clock, from its close until it could be read.
+    """
 
     number: int
     readable_at: str

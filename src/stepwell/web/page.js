@@ -308,6 +308,8 @@
         ["watermark", node.watermark],
         ["lag", node.lag],
         ["rows", node.rows === null ? null : grouped.format(node.rows)],
+        ["Delta table", node.behind === null ? null : node.behind ? `${grouped.format(node.behind)} epochs behind` : "up to date"],
+        ["late rows", node.lateRows === null ? null : grouped.format(node.lateRows)],
       ];
       for (const [name, value] of facts) {
         const pair = make("div");
@@ -322,6 +324,43 @@
       const rules = make("ul");
       node.rules.forEach((rule) => rules.append(make("li", rule)));
       panel.append(rules);
+      if (node.query !== null) panel.append(folded("query", make("pre", node.query)));
+      if (node.columns.length > 0) panel.append(folded("columns", table(["name", "type"], node.columns)));
+      if (node.firstRows.length > 0) {
+        panel.append(folded("first rows", table(node.columns.map(([name]) => name), node.firstRows)));
+      }
+      if (node.refreshes.length > 0) {
+        const worked = node.refreshes.map(([epoch, took, rows]) => [epoch, took.toFixed(0), rows].map(String));
+        panel.append(folded("cost by epoch", table(["epoch", "ms", "rows in"], worked)));
+      }
+      if (node.lineage.length > 0) {
+        const ways = make("ul");
+        node.lineage.forEach((way) => ways.append(make("li", way)));
+        panel.append(folded("lineage", ways));
+      }
+    }
+
+    /** Something that is shown when its title is clicked. */
+    function folded(title, content) {
+      const part = make("details");
+      part.append(make("summary", title), content);
+      return part;
+    }
+
+    function table(headings, rows) {
+      const whole = make("div");
+      whole.className = "scroll";
+      const made = make("table");
+      const head = make("tr");
+      headings.forEach((heading) => head.append(make("th", heading, { scope: "col" })));
+      made.append(head);
+      for (const row of rows) {
+        const line = make("tr");
+        row.forEach((value) => line.append(make("td", value)));
+        made.append(line);
+      }
+      whole.append(made);
+      return whole;
     }
 
     document.querySelectorAll(".node").forEach((box) => {

@@ -70,6 +70,13 @@ def _json(report: Report) -> str:
                 "watermark": node.watermark,
                 "lag": node.lag,
                 "rows": node.rows,
+                "behind": node.behind,
+                "query": node.query,
+                "columns": node.columns,
+                "firstRows": node.first_rows,
+                "refreshes": node.refreshes,
+                "lateRows": node.late_rows,
+                "lineage": node.lineage,
                 "rules": node.rules,
                 "parents": node.parents,
             }
@@ -139,10 +146,11 @@ def _graph(nodes: Sequence[ReportNode]) -> str:
         + "".join(f"<td>{escape(text)}</td>" for text in (node.kind, node.state or "–", node.time_column or "–"))
         + "".join(f"<td>{escape(text)}</td>" for text in (node.watermark or "–", node.lag or "–"))
         + f'<td class="number">{"–" if node.rows is None else f"{node.rows:,}"}</td>'
+        + f'<td class="number">{"–" if node.behind is None else f"{node.behind:,}"}</td>'
         + f"<td>{escape(', '.join(node.parents)) or '–'}</td><td>{escape('; '.join(node.rules)) or '–'}</td></tr>"
         for node in nodes
     )
-    headings = ("name", "kind", "state", "time column", "watermark", "lag", "rows", "reads", "rules")
+    headings = ("name", "kind", "state", "time column", "watermark", "lag", "rows", "behind", "reads", "rules")
     return f"""\
 <section class="card" id="graph" aria-labelledby="graph-title">
   <h2 id="graph-title">Graph of tables and views</h2>

@@ -143,6 +143,39 @@ def analyze(runtime: Runtime, known: Definitions, statement: CreateView, before:
     )
 
 
+@contextmanager
+def bound_frame(runtime: Runtime, known: Definitions, query: Slice) -> Iterator[DataFrame]:
+    """A query over empty stand-ins for the relations that it names as `known`: it has columns, and no rows."""
+    replacements, _, inputs = _stand_ins(known, find_references(query))
+    bound = Composition().add_slice(query, replacements | window_calls(query))
+    with runtime.analyzing, _schemas(runtime.spark.session, inputs) as session, translated(bound):
+        yield session.sql(bound.text)
+
+
+def means_the_same(runtime: Runtime, known: Definitions, view: Relation, statement: CreateView) -> bool:
+    """Whether the query of a view that is there and that of a statement are the same to Spark, however written.
+
+    Both are read with what the view was created with: its settings, and the columns that its parents had.
+    """
+    definition = view.view
+    if definition.text == statement.query.text:
+        return True
+    bound, _, named = _bind(known, statement)
+    columns = {each.relation: frozenset(each.columns) for each in definition.inputs}
+    inputs = {each.id: each for each in (*(known.by_id[id_] for id_ in columns), *named)}
+    narrowed = [_narrowed(each, columns.get(each.id)) for each in inputs.values()]
+    reader = runtime.spark.plans
+    with runtime.analyzing, _schemas(runtime.spark.under(definition.settings), narrowed) as session:
+        try:
+            old, new = session.sql(definition.bound), session.sql(bound.text)
+            found = _columns(statement, new.schema)
+            if [(each.name, each.type) for each in found] != [(each.name, each.type) for each in view.columns]:
+                return False
+            return reader.same(*(reader.prepared(reader.analyzed(each)) for each in (old, new)))
+        except (PySparkException, Py4JJavaError):
+            return False  # whoever replaces the view by it is told what is wrong with it
+
+
 def _narrowed(relation: Relation, names: AbstractSet[str] | None) -> Relation:
     if names is None:
         return relation
@@ -336,11 +369,29 @@ def _bind(
     if function is not None:
         what = function.text if " " in function.text else f"{function.text}()"
         raise _changing(what, function.place)
+    references = find_references(statement.query)
+    for reference in references:
+        _refuse_reference(statement, reference)
+    replacements, parents, inputs = _stand_ins(known, references)
+    replacements |= window_calls(statement.query)
+    if statement.columns is None:
+        bound = Composition().add_slice(statement.query, replacements)
+    else:
+        bound = Composition().add("SELECT * FROM (").add_slice(statement.query, replacements)
+        bound.add(f") AS _sw_v({', '.join(each.text for each in statement.columns)})")
+        plain = Composition().add_slice(statement.query, replacements)
+        bound = plain if statement.materialized else bound
+    return bound, parents, inputs
+
+
+def _stand_ins(
+    known: Definitions, references: Sequence[Reference]
+) -> tuple[dict[Slice, str], tuple[RelationId, ...], tuple[Relation, ...]]:
+    """The placeholders for what a text names, the relations themselves, and the stored ones behind them."""
     parents: dict[RelationId, None] = {}
     inputs: dict[RelationId, Relation] = {}
-    replacements: dict[Slice, str] = window_calls(statement.query)
-    for reference in find_references(statement.query):
-        _refuse_reference(statement, reference)
+    replacements: dict[Slice, str] = {}
+    for reference in references:
         relation = _relation_called(known, reference.name)
         parents[relation.id] = None
         alias = "" if reference.aliased else f" AS {quote(reference.name.last)}"
@@ -353,14 +404,7 @@ def _bind(
         else:
             replacements[reference.slice] = placeholder(relation.id) + alias
             inputs[relation.id] = relation
-    if statement.columns is None:
-        bound = Composition().add_slice(statement.query, replacements)
-    else:
-        bound = Composition().add("SELECT * FROM (").add_slice(statement.query, replacements)
-        bound.add(f") AS _sw_v({', '.join(each.text for each in statement.columns)})")
-        plain = Composition().add_slice(statement.query, replacements)
-        bound = plain if statement.materialized else bound
-    return bound, tuple(parents), tuple(inputs.values())
+    return replacements, tuple(parents), tuple(inputs.values())
 
 
 def _relation_called(known: Definitions, name: Name) -> Relation:

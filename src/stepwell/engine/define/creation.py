@@ -77,7 +77,7 @@ def replace_view(runtime: Runtime, statement: CreateView) -> Epoch:
                 place=statement.name.slice.place,
                 hint="DROP it, and CREATE the other one.",
             )
-        _check_replacement(runtime, known, existing, statement, analyzed)
+        check_replacement(runtime, known, existing, statement, analyzed)
         if statement.materialized:
             try_out(runtime, statement.query)
         with runtime.catalog.write() as tx:
@@ -550,7 +550,7 @@ def _require_incremental(name: str, policy: RefreshPolicy | None, blocks: Sequen
 # -- replacing --------------------------------------------------------------------------------------------------------
 
 
-def _check_replacement(
+def check_replacement(
     runtime: Runtime, known: Definitions, existing: Relation, statement: CreateView, analyzed: Analyzed
 ) -> None:
     """Refuse a replacement that closes a cycle or takes away what a child needs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from stepwell.catalog import Transaction, barriers, control, files, leases, relations
 from stepwell.engine.damages import owner_of
@@ -11,6 +12,7 @@ from stepwell.engine.read.system import SYSTEM_NAMESPACE, read_system_table
 from stepwell.engine.runtime import Runtime
 from stepwell.graph import DrawnRelation
 from stepwell.model.epochs import Epoch
+from stepwell.model.errors import UndefinedTableError, nearest
 from stepwell.model.files import Store
 from stepwell.model.lifecycle import ViewState
 from stepwell.model.relations import Relation
@@ -34,6 +36,23 @@ class Standing:
     stopped: tuple[DrawnRelation, ...]
     """Views in error, and paused ones."""
     tables: Rows
+    """As in `stepwell.tables`, but for the paths."""
+    behind: tuple[PublishedTable, ...]
+    """Relations whose Delta tables show an earlier epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTable:
+    """A relation as outside readers find it: where, at which epoch, and how many epochs behind what can be read."""
+
+    name: str
+    path: str
+    epoch: Epoch | None
+    behind: int
+
+    @property
+    def said_behind(self) -> str:
+        return f"{self.behind} epoch{'' if self.behind == 1 else 's'} behind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +75,8 @@ class Onlooker:
             at = control.look(tx)
             unfinished = barriers.unfinished(tx)
             holder = leases.look(tx).holder
-        text = f"{SYSTEM_NAMESPACE}.tables"
-        table, rows = read_system_table(self._runtime, Name((SYSTEM_NAMESPACE, "tables"), Slice(text, 0, len(text))))
+        names, rows = self._tables()
+        shown = [name for name in names if name != "path"]
         return Standing(
             warehouse=self._runtime.warehouse.url,
             catalog=self._runtime.catalog.url,
@@ -66,8 +85,29 @@ class Onlooker:
             unfinished=len(unfinished),
             holder=holder,
             stopped=tuple(each for each in self.nodes() if each.label.endswith((ViewState.ERROR, ViewState.PAUSED))),
-            tables=Rows([column.name for column in table.columns], rows),
+            tables=Rows(shown, [tuple(row[names.index(name)] for name in shown) for row in rows]),
+            behind=tuple(each for each in self._published() if each.behind),
         )
+
+    def published(self, name: str) -> PublishedTable:
+        """The table or view of this name as outside readers find it."""
+        known = self._published()
+        for each in known:
+            if each.name.lower() == name.removeprefix("main.").lower():
+                return each
+        raise UndefinedTableError(
+            f'relation "{name}" does not exist', hint=nearest(name, [each.name for each in known])
+        )
+
+    def _published(self) -> list[PublishedTable]:
+        names, rows = self._tables()
+        wanted = [names.index(name) for name in ("name", "path", "published_epoch", "behind")]
+        return [PublishedTable(*(row[at] for at in wanted)) for row in rows]
+
+    def _tables(self) -> tuple[list[str], list[tuple[Any, ...]]]:
+        text = f"{SYSTEM_NAMESPACE}.tables"
+        table, rows = read_system_table(self._runtime, Name((SYSTEM_NAMESPACE, "tables"), Slice(text, 0, len(text))))
+        return [column.name for column in table.columns], rows
 
     def nodes(self) -> list[DrawnRelation]:
         """Its relations, parents before children, to be drawn."""

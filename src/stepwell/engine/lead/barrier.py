@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
-from stepwell.catalog import barriers, control, files, leases, lives
+from stepwell.catalog import barriers, files, leases, lives
 from stepwell.catalog.barriers import Consolidated, Derived
 from stepwell.engine.definitions import load, load_in
 from stepwell.engine.failures import translated
+from stepwell.engine.lead.publishing import publish_with_epoch
 from stepwell.engine.maintain.maintenance import maintain
 from stepwell.engine.read.consolidation import consolidate
 from stepwell.engine.runtime import Runtime
@@ -24,7 +25,7 @@ from stepwell.model.files import EPOCH, DataFile, NewFile
 from stepwell.model.intervals import Intervals
 from stepwell.model.relations import Relation
 from stepwell.model.views import RelationId
-from stepwell.plan import Publication, needs_consolidation, plan_publication
+from stepwell.plan import needs_consolidation
 from stepwell.storage import scan_changes, touched_times
 
 
@@ -45,19 +46,6 @@ def recover(runtime: Runtime, term: int) -> None:
         if record.state == EpochState.ALIGNED:
             _commit_again(runtime, term, record.epoch)
         _publish_and_finish(runtime, term, record.epoch)
-
-
-def publish(runtime: Runtime, relation: Relation) -> None:
-    """Bring one relation's Delta log up to date after a compaction, which changes files and nothing else."""
-    if relation.is_hidden:
-        return
-    with runtime.publishing:
-        with runtime.catalog.read() as tx:
-            epoch = control.look(tx).readable_epoch
-        publication = _publish(runtime, relation, epoch)
-        if publication:
-            with runtime.catalog.write() as tx:
-                barriers.record_publications(tx, [(relation.id, publication)])
 
 
 def _commit_again(runtime: Runtime, term: int, epoch: Epoch) -> None:
@@ -135,25 +123,15 @@ def _publish_and_finish(runtime: Runtime, term: int, epoch: Epoch) -> list[Relat
         publications = []
         for relation in known:
             if relation.id in written or relation.id in unpublished:
-                publication = _publish(runtime, relation, epoch)
+                publication = publish_with_epoch(runtime, relation.id, epoch)
                 if publication:
                     publications.append((relation.id, publication))
         failpoint("publish.after")
         with runtime.catalog.write() as tx:
             barriers.finish(tx, term, epoch, publications, runtime.clock.now())
     failpoint("barrier.readable")
+    runtime.links.follow({relation.name: relation.id for relation in known})
     return list(written)
-
-
-def _publish(runtime: Runtime, relation: Relation, epoch: Epoch) -> Publication | None:
-    with runtime.catalog.read() as tx:
-        number, at = barriers.publication_state(tx, relation.id)
-        publication = plan_publication(
-            files.content(tx, relation.id, epoch), files.published(tx, relation.id), epoch, at
-        )
-    if publication:
-        runtime.logs.publish(relation, publication, number + 1, runtime.clock.now())
-    return publication
 
 
 def _consolidate(runtime: Runtime, relation: Relation, group: list[DataFile], epoch: Epoch) -> list[NewFile]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stepwell.catalog import control, files, relations
 from stepwell.engine.failures import translated
-from stepwell.engine.lead.barrier import publish
+from stepwell.engine.lead.publishing import publish_after_compaction
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.write.results import write_frame, write_result
 from stepwell.model.epochs import Epoch
@@ -31,7 +31,7 @@ def merge_small(runtime: Runtime, id_: RelationId) -> bool:
             break
         done = True
     if done and relation is not None:
-        publish(runtime, relation)
+        publish_after_compaction(runtime, id_)
     return done
 
 
@@ -52,7 +52,7 @@ def compact(runtime: Runtime, id_: RelationId, *, fold_now: bool = False) -> boo
             return done
         if not changed:
             return done
-        publish(runtime, relation)
+        publish_after_compaction(runtime, id_)
         done = True
     return done
 

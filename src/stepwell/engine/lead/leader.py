@@ -15,6 +15,7 @@ from stepwell.engine.define.replanning import replan
 from stepwell.engine.lead import compaction
 from stepwell.engine.lead.barrier import recover, run_barrier
 from stepwell.engine.lead.jobs import JobWorker
+from stepwell.engine.lead.publishing import Publisher, behind, publish_exactly
 from stepwell.engine.lead.vacuum import vacuum
 from stepwell.engine.maintain.event_time import is_timer_due, request_emission
 from stepwell.engine.processes import is_alive, this_process
@@ -52,6 +53,9 @@ class Leader:
         self._heart: threading.Thread | None = None
         self._compacting = threading.Thread(target=lambda: None)
         self._heavy: list[RelationId] = []
+        self._publisher = Publisher(runtime)
+        self._publishing = threading.Thread(target=lambda: None)
+        self._publish_at = time.monotonic()
         self._jobs = JobWorker(runtime, self.wait_readable, self.notify)
 
     @property
@@ -170,6 +174,7 @@ class Leader:
         self.flush()
         self.wait_idle()
         compaction.compact(self._runtime, relation, fold_now=True)
+        publish_exactly(self._runtime, relation)
 
     def emit(self) -> None:
         """Let the views that emit by the clock show all that is known of them, and wait until it can be read."""
@@ -185,6 +190,19 @@ class Leader:
             pending = barriers.has_input(tx)
         self.wait_readable(at.open_epoch if pending else Epoch(at.open_epoch - 1))
 
+    def publish(self, relation: RelationId | None = None) -> None:
+        """Bring the Delta table of one relation, or those of all, to the newest readable epoch."""
+        for each in behind(self._runtime) if relation is None else [relation]:
+            publish_exactly(self._runtime, each)
+
+    def publish_before_closing(self) -> None:
+        """Leave no Delta table behind that this process can bring up to date without starting Spark for it."""
+        try:
+            for each in behind(self._runtime):
+                publish_exactly(self._runtime, each, may_start_spark=False)
+        except Exception as error:  # the rows are safe, and whoever leads next publishes them
+            self._runtime.notes.append(f"publishing failed: {_first_line(error)}")
+
     def interval_changed(self) -> None:
         """Look at the barrier interval again; with one, the loop must run even while nobody waits."""
         if read_setting(self._runtime, "barrier_interval") and self._term is None:
@@ -197,10 +215,10 @@ class Leader:
             self._take_lease()
 
     def wait_idle(self) -> None:
-        """Return once no compaction is running in the background."""
-        compacting = self._compacting
-        if compacting.is_alive():
-            compacting.join()
+        """Return once no compaction and no publication is running in the background."""
+        for busy in (self._compacting, self._publishing):
+            if busy.is_alive():
+                busy.join()
 
     def stop(self) -> None:
         """End the loop and give the lease back."""
@@ -273,6 +291,7 @@ class Leader:
                     recover(self._runtime, term)
                     with self._runtime.catalog.read() as tx:
                         self._arrived(control.look(tx).readable_epoch)
+                    self._publisher.notice_all()
                     recovered = True
                 interval = read_setting(self._runtime, "barrier_interval") / 1_000_000
                 if self._wait_for_work(due if interval else None):
@@ -280,6 +299,7 @@ class Leader:
                     due = time.monotonic() + interval
                 elif interval and time.monotonic() >= due:
                     due = time.monotonic() + interval
+                self._publish_in_background(term)
                 if time.monotonic() >= self._tidy_at:
                     self._tidy_at = time.monotonic() + self._limits.tidy_seconds
                     self._vacuum()
@@ -314,6 +334,7 @@ class Leader:
         for relation in changed:
             if relation not in busy:  # a fold whose inputs were merged meanwhile would have to start anew
                 self._tidy(relation, compaction.merge_small)
+        self._publisher.notice(changed)
         self._compact_in_background(changed)
 
     def _arrived(self, epoch: Epoch) -> None:
@@ -338,6 +359,24 @@ class Leader:
             if self._runtime.stopping.is_set():
                 return
             self._tidy(relation, compaction.compact)
+
+    def _publish_in_background(self, term: int) -> None:
+        """Bring Delta tables up to date that are too far behind, beside the loop, one at a time."""
+        if self._publishing.is_alive() or self._publisher.is_idle or time.monotonic() < self._publish_at:
+            return
+        self._publish_at = time.monotonic() + self._limits.publish_poll_seconds
+        due = self._publisher.due()
+        if due:
+            self._publishing = threading.Thread(
+                target=self._publish_due, args=(due, term), name="stepwell-publication", daemon=True
+            )
+            self._publishing.start()
+
+    def _publish_due(self, due: list[RelationId], term: int) -> None:
+        try:
+            self._publisher.publish(due, term)
+        except Exception as error:  # nothing depends on it, and the next look tries again
+            self._runtime.notes.append(f"publishing failed: {_first_line(error)}")
 
     def _tidy(self, relation: RelationId, compact: Callable[[Runtime, RelationId], bool]) -> None:
         """Compact; nothing depends on it, so whatever goes wrong is noted, and the next barrier tries again."""

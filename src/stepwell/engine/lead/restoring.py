@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from stepwell.catalog import exports, relations
 from stepwell.engine.half_restored import clear, mark_of
-from stepwell.engine.lead.barrier import publish
+from stepwell.engine.lead.publishing import publish_exactly
 from stepwell.engine.processes import this_process
 from stepwell.engine.runtime import Runtime
 from stepwell.model.errors import StepwellError
@@ -57,7 +57,7 @@ def restore(runtime: Runtime, path: str, epoch: int | None) -> RestoreReport:
     with runtime.catalog.read() as tx:
         known = [each for each in relations.get_all(tx) if each.is_stored]
     for relation in known:
-        publish(runtime, relation)
+        publish_exactly(runtime, relation.id)
     shown = [each for each in known if not each.is_hidden]
     return RestoreReport(manifest.epoch, len(shown), manifest.files, manifest.bytes)
 

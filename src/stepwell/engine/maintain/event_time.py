@@ -188,6 +188,19 @@ def advance_watermark(runtime: Runtime, name: str, upto: object) -> Epoch | None
         return open_epoch
 
 
+def moved_views(runtime: Runtime, epoch: Epoch) -> list[str]:
+    """The views whose watermark an epoch has moved, parents before children."""
+    with runtime.catalog.read() as tx:
+        before, after = (watermarks.get_all_at(tx, at) for at in (Epoch(epoch - 1), epoch))
+        known = load_in(runtime, tx)
+    stood = {id_: record.mark for id_, record in before.items()}
+    return [
+        known.name(id_)
+        for id_ in known.graph.order()
+        if known.by_id[id_].is_maintained and id_ in after and after[id_].mark > stood.get(id_, NEVER)
+    ]
+
+
 def _moment(table: Relation, rule: WatermarkRule, value: object, *, integer: bool) -> int:
     try:
         mark = moment_of(value)

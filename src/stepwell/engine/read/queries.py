@@ -59,6 +59,8 @@ class Binding:
         self._snapshot = snapshot
         self._views: list[str] = []
         self._bound: dict[tuple[object, ...], str] = {}
+        running = runtime.running.current
+        self._arguments = running.arguments if running is not None else {}
         self.replacements: dict[Slice, str] = {}
         self.bytes = 0
         """How much the relations bound so far hold: what reading all of them would read."""
@@ -78,7 +80,12 @@ class Binding:
         if code is not None:
             raise not_allowed(code, EXTERNAL_CODE)
         self.replacements.update(window_calls(text))
-        for reference in find_references(text, prefix):
+        for where, (name, _) in self._arguments.items():
+            if where.source == text.source and text.start <= where.start and where.end <= text.end:
+                self.replacements[where] = f":{name}"
+        references = find_references(text, prefix)
+        self._require_known(references)
+        for reference in references:
             if is_file(reference.name):
                 if not self._runtime.switches.external_code:
                     raise not_allowed(reference.name.slice, EXTERNAL_CODE)
@@ -93,6 +100,17 @@ class Binding:
             alias = "" if reference.aliased else f" AS {quote(reference.name.last)}"
             self.replacements[where] = view + sample + alias
 
+    def _require_known(self, references: Sequence[Reference]) -> None:
+        """Fail at the first name that means nothing, before Spark is started for the others."""
+        for reference in references:
+            name = reference.name
+            if len(name.parts) > 1 or "$" in name.last or is_file(name):
+                continue
+            try:
+                self._snapshot.relation(plain_name(name))
+            except StepwellError as error:
+                raise error.at(name.slice.place) from None
+
     def add_view(self, frame: DataFrame) -> str:
         """A temporary view of `frame`, for text of our own."""
         view = self._runtime.temporary_name()
@@ -106,7 +124,7 @@ class Binding:
         spark = self._runtime.spark
         spark.let_read_files(self._runtime.switches.external_code)
         with translated(composition):
-            return spark.session.sql(composition.text)
+            return spark.session.sql(composition.text, args=dict(self._arguments.values()) or None)
 
     def _view(self, reference: Reference) -> str:
         parts = tuple(part.lower() for part in reference.name.parts)

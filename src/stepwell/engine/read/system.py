@@ -28,6 +28,7 @@ from stepwell.engine.read.lineage import parents_of_column
 from stepwell.engine.runtime import Runtime
 from stepwell.model.durations import format_duration
 from stepwell.model.errors import UndefinedTableError, nearest
+from stepwell.model.files import Store
 from stepwell.model.intervals import Interval, common
 from stepwell.model.invalidations import InvalidationLog
 from stepwell.model.jobs import JobState
@@ -37,7 +38,8 @@ from stepwell.model.rows import Rows
 from stepwell.model.types import BIGINT, BOOLEAN, STRING, TIMESTAMP
 from stepwell.model.views import RelationId
 from stepwell.model.watermarks import NEVER, MarkRecord, written
-from stepwell.plan import content_at
+from stepwell.plan import content_at, plan_publication
+from stepwell.sql import find_references
 from stepwell.sql.statements import Name, Slice
 from stepwell.storage.types import spark_schema
 
@@ -86,20 +88,37 @@ def system_rows(runtime: Runtime, query: Slice) -> Rows | None:
     return Rows(wanted, [tuple(row[names.index(each)] for each in wanted) for row in rows])
 
 
+def reads_system_alone(query: Slice) -> bool:
+    """Whether a query reads system tables and nothing else: however it is written, its answer is small and finished."""
+    names = [reference.name for reference in find_references(query)]
+    return bool(names) and all(len(name.parts) == 2 and name.parts[0].lower() == SYSTEM_NAMESPACE for name in names)
+
+
+def finished(frame: DataFrame) -> Rows:
+    """The rows of a small query, with instants as the catalog itself gives them."""
+    return Rows(frame.columns, [tuple(map(_in_utc, row)) for row in frame.collect()])
+
+
+def _in_utc(value: object) -> object:
+    return value.astimezone(datetime.UTC) if isinstance(value, datetime.datetime) else value
+
+
 def system_frame(runtime: Runtime, name: Name) -> DataFrame:
     """A system table as a DataFrame, to be joined with anything."""
     table, rows = read_system_table(runtime, name)
     return runtime.spark.session.createDataFrame(rows, spark_schema(table.columns))
 
 
-def _tables(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
+def _tables(tx: Transaction, runtime: Runtime) -> list[tuple[SystemValue, ...]]:
     epoch = control.look(tx).readable_epoch
     found: list[tuple[SystemValue, ...]] = []
     for relation in relations.get_all(tx):
         if relation.is_hidden or not relation.is_stored:
             continue
-        content = content_at(files.content(tx, relation.id, epoch), epoch)
+        there = files.content(tx, relation.id, epoch)
+        content = content_at(there, epoch)
         published = barriers.publication_state(tx, relation.id)[1]
+        plan = plan_publication(there, files.published(tx, relation.id), epoch, published)
         chunking = relation.chunking
         found.append(
             (
@@ -114,6 +133,8 @@ def _tables(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
                 relation.time_column,
                 relation.created_epoch,
                 published,
+                0 if plan is None else epoch - (published or 0),
+                runtime.warehouse.location(runtime.warehouse.folder(relation.id, Store.ROWS)),
             )
         )
     return found
@@ -133,6 +154,7 @@ def _epochs(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
             each.changed,
             each.inserted,
             each.retracted,
+            each.took,
         )
         for each in barriers.readable(tx)
     ]
@@ -459,6 +481,8 @@ SYSTEM_TABLES = {
             Column("time_column", STRING),
             Column("created_epoch", BIGINT),
             Column("published_epoch", BIGINT),
+            Column("behind", BIGINT),
+            Column("path", STRING),
         ),
         _tables,
     ),
@@ -503,6 +527,7 @@ SYSTEM_TABLES = {
             Column("relations_changed", BIGINT),
             Column("rows_inserted", BIGINT),
             Column("rows_retracted", BIGINT),
+            Column("microseconds", BIGINT),
         ),
         _epochs,
     ),

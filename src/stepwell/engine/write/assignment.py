@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import DataType as SparkType
 
+from stepwell.engine.runtime import Runtime
 from stepwell.model.errors import DuplicateNameError, SqlSyntaxError, StepwellError, TypeMismatchError
 from stepwell.model.relations import Column as RelationColumn
 from stepwell.model.relations import Relation
 from stepwell.model.types import quote
 from stepwell.plan import check_assignment
+from stepwell.sql import TypedLiteral
 from stepwell.sql.statements import Slice
 from stepwell.storage.types import from_spark, to_spark
 
@@ -59,6 +62,24 @@ def arrange(
         *(f"CAST({values[each.name]} AS {each.type}) AS {quote(each.name)}" for each in relation.columns),
         *beside,
     )
+
+
+@contextmanager
+def naming_literals(runtime: Runtime, relation: Relation, literals: Sequence[TypedLiteral]) -> Iterator[None]:
+    """Let an error inside the block point at the literal that cannot be one of its column, if there is one."""
+    try:
+        yield
+    except StepwellError as error:
+        for each in literals:
+            text = f"SELECT try_cast({each.slice.text} AS {each.column.type}) IS NULL"
+            if runtime.spark.session.sql(text).collect()[0][0]:
+                raise TypeMismatchError(
+                    f'{each.slice.text} is no {each.column.type}, which column "{each.column.name}" of table'
+                    f' "{relation.name}" is',
+                    place=each.slice.place,
+                    sqlstate="22018",
+                ) from error
+        raise
 
 
 def named_columns(relation: Relation, names: Sequence[Slice]) -> list[RelationColumn]:

@@ -6,9 +6,9 @@ import os
 from collections.abc import Sequence
 
 from stepwell.engine.runtime import Runtime
+from stepwell.engine.write.labels import once
 from stepwell.engine.write.loading import Loading
 from stepwell.engine.write.transactions import Writer
-from stepwell.model.errors import AlreadyLoadedError, LabelError
 from stepwell.model.loads import Format, LoadOptions
 from stepwell.model.rows import Rows
 from stepwell.sql.statements import Copy, Name, Slice
@@ -17,14 +17,12 @@ from stepwell.sql.statements import Copy, Name, Slice
 def copy_files(runtime: Runtime, writer: Writer, copy: Copy) -> Rows:
     """Load files; a load whose label is known is done already."""
     loading = Loading(runtime, copy)
-    if copy.options.label in writer.staged_labels:
-        raise LabelError(f'the label "{copy.options.label}" is used in this transaction already')
-    try:
-        inserted, retracted, epoch = writer.write(loading).tuples()[0]
+    done = once(lambda: writer.write(loading), copy.options.label, writer.staged_labels)
+    inserted, retracted, epoch = done.tuples()[0]
+    notes = list(done.notes)
+    if loading.skipped and not notes:
         lines = "1 line" if loading.skipped == 1 else f"{loading.skipped} lines"
-        notes = [f"left out {lines} that could not be read"] if loading.skipped else []
-    except AlreadyLoadedError as error:
-        inserted, retracted, epoch, notes = 0, 0, None, [error.message]
+        notes.append(f"left out {lines} that could not be read")
     columns = ["inserted", "retracted", "epoch", "files", "skipped"]
     return Rows(columns, [(inserted, retracted, epoch, len(loading.files), loading.skipped)], notes)
 

@@ -21,20 +21,18 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
-from stepwell.catalog import loads
 from stepwell.engine.failures import translated
 from stepwell.engine.read.snapshots import Snapshot
 from stepwell.engine.runtime import Runtime
 from stepwell.engine.write.assignment import arrange, named_columns
+from stepwell.engine.write.labels import require_new
 from stepwell.engine.write.staging import CountedRows
 from stepwell.engine.write.statements import target
 from stepwell.engine.write.upsert import stage_insert
 from stepwell.model.errors import (
-    AlreadyLoadedError,
     BadLineError,
     DuplicateNameError,
     InvalidSettingError,
-    LabelError,
     StepwellError,
     TypeMismatchError,
 )
@@ -78,7 +76,7 @@ class Loading:
         options = self._copy.options
         label = label_of(options.label, self.files) if options.label else None
         if label is not None:
-            _require_new(self._runtime, relation, label.text, label.digest)
+            require_new(self._runtime, relation, label)
         columns = None if self._copy.columns is None else named_columns(relation, self._copy.columns)
         with self._runtime.doing(f"loading {len(self.files)} file{'' if len(self.files) == 1 else 's'}"):
             try:
@@ -271,22 +269,6 @@ def _alike(shapes: Sequence[str]) -> list[list[int]]:
     for number, shape in enumerate(shapes):
         groups.setdefault(shape, []).append(number)
     return list(groups.values())
-
-
-def _require_new(runtime: Runtime, relation: Relation, label: str, digest: str) -> None:
-    """Stop if a load of this label was acknowledged: the same one is done already, another is a mistake."""
-    with runtime.catalog.read() as tx:
-        known = loads.find(tx, label)
-    if known is None:
-        return
-    if known.relation != relation.id or known.label.digest != digest:
-        into = "another table" if known.relation != relation.id else "other files"
-        raise LabelError(
-            f'the label "{label}" was used for {into}',
-            detail=f"Files and rows of that load, in epoch {known.epoch}: {known.label.files} and {known.label.rows}.",
-            hint="Give this load a label of its own.",
-        )
-    raise AlreadyLoadedError(f'the load "{label}" is there already, since epoch {known.epoch}')
 
 
 def _matched(relation: Relation, names: Sequence[str], columns: list[Column] | None) -> list[Column]:

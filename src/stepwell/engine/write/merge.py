@@ -21,7 +21,7 @@ from stepwell.model.relations import Column as RelationColumn
 from stepwell.model.relations import Relation
 from stepwell.model.types import quote
 from stepwell.model.writes import RelationWrite
-from stepwell.sql import EXPRESSION, RELATION, Composition, find_references
+from stepwell.sql import EXPRESSION, RELATION, Composition, find_references, literal_of
 from stepwell.sql.statements import Merge, MergeClause, MergeDelete, MergeInsert, MergeUpdate, Slice
 from stepwell.storage.types import to_spark
 
@@ -83,6 +83,10 @@ def _pairs(
         text.add(f"{alias}.{quote(name)} AS _sw_old_{index}, ")
     _add_action(text, binding, statement, alias, quote(source_name))
     assignments = [_assignments(relation, clause, source_name) for clause in statement.clauses]
+    for column, given in (pair for each in assignments for pair in each):
+        literal = None if isinstance(given, str) else literal_of(given, column)
+        if literal is not None:
+            binding.replacements[literal.slice] = literal.text
     for number, each in enumerate(assignments):
         for index, (_, assignment) in enumerate(each):
             text.add(f", CASE WHEN {_ACTION} = {number} THEN (")

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.ipc
 from pyspark.sql import DataFrame
 
 from stepwell.engine.failures import translated
 from stepwell.engine.runtime import Runtime
 from stepwell.model.errors import DuplicateNameError, SqlSyntaxError, TypeMismatchError
 from stepwell.model.relations import Column, Relation
-from stepwell.model.types import Array, DataType, Map, Struct
+from stepwell.model.types import DATE, DOUBLE, FLOAT, INSTANTS, INTEGERS, Array, DataType, Decimal, Map, Struct
 from stepwell.storage.types import to_arrow
 
 
 def source_frame(runtime: Runtime, relation: Relation, data: Any) -> tuple[DataFrame, list[Column], int]:
     """`data` as a DataFrame, the columns it fills in its order, and how many bytes it holds; -1 if that is unknown."""
     if isinstance(data, DataFrame):
-        return _adopt(runtime, data), _named(relation, data.columns), -1
+        return _adopt(runtime, data), named_in(relation, data.columns), -1
     try:
         table = _arrow_table(relation, data)
-        columns = _named(relation, table.column_names)
+        columns = named_in(relation, table.column_names)
         with translated():
             return runtime.spark.session.createDataFrame(table), columns, int(table.nbytes)
     except (pa.ArrowException, ValueError, TypeError) as error:
@@ -41,7 +45,22 @@ def repeatable(data: Any) -> Any:
     return list(data) if isinstance(data, Iterator) else data
 
 
-def _named(relation: Relation, names: list[str]) -> list[Column]:
+def digest_of(relation: Relation, data: Any) -> str:
+    """What tells `data` from other data under one label; of a DataFrame, whose rows may be many, its columns alone."""
+    if isinstance(data, DataFrame):
+        return hashlib.sha256(data.schema.simpleString().encode()).hexdigest()
+    try:
+        table = _arrow_table(relation, data).combine_chunks()
+    except (pa.ArrowException, ValueError, TypeError):
+        return ""  # it cannot be inserted, and whoever tries is told why
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return hashlib.sha256(memoryview(sink.getvalue())).hexdigest()
+
+
+def named_in(relation: Relation, names: list[str]) -> list[Column]:
+    """The columns of a relation that these names fill, each at most once."""
     columns = [relation.column(name) for name in names]
     for index, column in enumerate(columns):
         if column in columns[:index]:
@@ -125,9 +144,11 @@ def _is_fit(value: Any, type_: DataType) -> bool:
 
 
 def _plain(value: Any, type_: DataType) -> Any:
-    """Dicts as Arrow wants them where the column is a map."""
+    """Dicts as Arrow wants them where the column is a map, and numbers, dates and instants that are written out."""
     if value is None:
         return None
+    if isinstance(value, str):
+        return _read_out(value, type_)
     match type_:
         case Map(key, held) if isinstance(value, Mapping):
             return [(_plain(each, key), _plain(other, held)) for each, other in value.items()]
@@ -138,3 +159,21 @@ def _plain(value: Any, type_: DataType) -> Any:
         case Struct(fields) if isinstance(value, tuple):
             return {name: _plain(each, field) for (name, field), each in zip(fields, value, strict=False)}
     return value
+
+
+def _read_out(text: str, type_: DataType) -> Any:
+    """What a text says where the column is of numbers, dates or instants; else the text, which fits or does not."""
+    try:
+        if type_ in INTEGERS:
+            return int(text)
+        if isinstance(type_, Decimal):
+            return decimal.Decimal(text)
+        if type_ in (FLOAT, DOUBLE):
+            return float(text)
+        if type_ == DATE:
+            return datetime.date.fromisoformat(text)
+        if type_ in INSTANTS:
+            return datetime.datetime.fromisoformat(text)
+    except (ValueError, decimal.InvalidOperation):
+        return text
+    return text

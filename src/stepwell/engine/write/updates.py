@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import functions as F  # noqa: N812
 
 from stepwell.engine.failures import translated
@@ -9,15 +11,16 @@ from stepwell.engine.read.canonical import differs
 from stepwell.engine.read.queries import Binding
 from stepwell.engine.read.snapshots import Snapshot
 from stepwell.engine.runtime import Runtime
-from stepwell.engine.write.assignment import assigned, named_columns
+from stepwell.engine.write.assignment import assigned, named_columns, naming_literals
 from stepwell.engine.write.staging import row_numbers, signed, stage
 from stepwell.engine.write.upsert import NEW
 from stepwell.model.errors import StepwellError, UnsupportedError
 from stepwell.model.files import DIFF, ROW_ID, ROW_VERSION
+from stepwell.model.relations import Column as RelationColumn
 from stepwell.model.relations import Relation
 from stepwell.model.types import quote
 from stepwell.model.writes import RelationWrite
-from stepwell.sql import EXPRESSION, Composition
+from stepwell.sql import EXPRESSION, Composition, TypedLiteral, literal_of
 from stepwell.sql.statements import Slice, Update
 
 
@@ -31,11 +34,26 @@ def stage_update(runtime: Runtime, snapshot: Snapshot, relation: Relation, state
                 place=each.column.place,
                 hint="DELETE the row and INSERT it with its new key.",
             )
+    pairs = zip(statement.assignments, columns, strict=True)
+    literals = [found for each, column in pairs if (found := literal_of(each.value, column)) is not None]
+    with naming_literals(runtime, relation, literals):
+        return _stage_update(runtime, snapshot, relation, statement, columns, literals)
+
+
+def _stage_update(
+    runtime: Runtime,
+    snapshot: Snapshot,
+    relation: Relation,
+    statement: Update,
+    columns: Sequence[RelationColumn],
+    literals: Sequence[TypedLiteral],
+) -> RelationWrite:
     names = [column.name for column in relation.columns]
     with Binding(runtime, snapshot) as binding:
         for each in statement.assignments:
             binding.bind(each.value, EXPRESSION)
         binding.bind(statement.condition, EXPRESSION)
+        binding.replacements.update({each.slice: each.text for each in literals})
         content = snapshot.content(relation)
         target = binding.add_view(snapshot.rows(relation, content))
         text = Composition().add(f"SELECT {quote(statement.alias or relation.name)}.*")
