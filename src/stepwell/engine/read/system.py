@@ -39,6 +39,7 @@ from stepwell.model.views import RelationId
 from stepwell.model.watermarks import NEVER, MarkRecord, written
 from stepwell.plan import content_at
 from stepwell.sql.statements import Name, Slice
+from stepwell.storage import listed_frame
 from stepwell.storage.types import spark_schema
 
 SYSTEM_NAMESPACE = "stepwell"
@@ -89,7 +90,7 @@ def system_rows(runtime: Runtime, query: Slice) -> Rows | None:
 def system_frame(runtime: Runtime, name: Name) -> DataFrame:
     """A system table as a DataFrame, to be joined with anything."""
     table, rows = read_system_table(runtime, name)
-    return runtime.spark.session.createDataFrame(rows, spark_schema(table.columns))
+    return listed_frame(runtime.spark.session, rows, spark_schema(table.columns))
 
 
 def _tables(tx: Transaction, _: Runtime) -> list[tuple[SystemValue, ...]]:
