@@ -21,11 +21,14 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN and threading.current_threa
 # A test is over before Java's second compiler has paid for itself, and on two cores it takes the time of the others.
 # With the first compiler alone, 48 MB for compiled code are not enough for all that Spark plans. Each join of a few rows
 # takes a page of memory, which Spark makes as large as tables of a real size would want it. Nobody reads the descriptions
-# of plans that Spark writes for its web page, and its classes have been verified often enough.
+# of plans that Spark writes for its web page, and its classes have been verified often enough. What a test reads is few
+# rows, not worth compiling for: Spark goes about them as stepwell goes about small epochs. Larger epochs are compiled all
+# the same, and under torture so is what is read.
 _JAVA = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=256m -XX:+UnlockDiagnosticVMOptions"
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn512m -XX:ReservedCodeCacheSize=256m -XX:+UnlockDiagnosticVMOptions"
     " -XX:-BytecodeVerificationRemote -Dspark.buffer.pageSize=1m -Dspark.sql.ui.explainMode=simple"
 )
+_UNCOMPILED = " -Dspark.sql.codegen.wholeStage=false -Dspark.sql.codegen.factoryMode=NO_CODEGEN -Dspark.sql.adaptive.enabled=false"
 
 guardian.start()
 
@@ -37,7 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Before the workers start, which inherit it: options for every Java that is started here."""
     if "SPARK_SUBMIT_OPTS" not in os.environ:
         needs_none = all("tests/unit" in argument or "tests/laws" in argument for argument in config.args)
-        os.environ["SPARK_SUBMIT_OPTS"] = _JAVA if needs_none else class_archive.options(_JAVA)
+        options = _JAVA if needs_none else class_archive.options(_JAVA)
+        os.environ["SPARK_SUBMIT_OPTS"] = options if TORTURE else options + _UNCOMPILED
 
 
 TORTURE = bool(os.environ.get("STEPWELL_TORTURE"))
