@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 import stepwell
 from models import canonical
 from plain import Plain
+from stepwell.engine.meanings import MEANINGS
 from stepwell.model.relations import Relation
 
 FEW_ROWS = {
@@ -81,6 +82,8 @@ def wrong_views(db: stepwell.Database, queries: Mapping[str, str]) -> list[str]:
 def _held_beside(db: stepwell.Database, views: Sequence[tuple[str, str]], known: Mapping[str, Relation]) -> Plain:
     """Plain Spark, in which all that some queries read is held as rows: each is read once, not once a query."""
     plain = Plain(db.spark)
+    for setting in MEANINGS:
+        plain.spark.conf.set(setting, db.spark.conf.get(setting) or "")
     words = {word for _, query in views for word in re.findall(r"\w+", query)}
     for name in known.keys() & words:
         frame = db.sql(f"SELECT * FROM {name}")
