@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,6 +13,8 @@ from pyspark.errors import PySparkException
 
 import stepwell
 from models import canonical
+from plain import Plain
+from stepwell.engine.meanings import MEANINGS
 from stepwell.model.relations import Relation
 
 FEW_ROWS = {
@@ -26,6 +29,9 @@ _EXACTLY = "yyyy-MM-dd HH:mm:ss.SSSSSS"
 
 AT_ONCE = 12
 """How many views are compared by one job of Spark: planning costs more than computing, and a job plans once for all."""
+
+FEW = 3
+"""Up to so many views, what they read is not read beforehand."""
 
 
 def answer(db: stepwell.Database, text: str) -> list[tuple[Any, ...]]:
@@ -64,12 +70,26 @@ def wrong_views(db: stepwell.Database, queries: Mapping[str, str]) -> list[str]:
     found = [f"{name} is {states[name]}" for name in queries if states[name][0] != "running"]
     running = [(name, query) for name, query in queries.items() if states[name][0] == "running"]
     known = {relation.name: relation for relation in db.relations()}
+    beside = _held_beside(db, running, known) if len(running) > FEW else None
     for some in _some(running):
-        for name, query in _suspects(db, some, known):
+        for name, query in _suspects(db, some, known, beside):
             stored, expected = contents(db, f"SELECT * FROM {name}"), contents(db, query)
             if stored != expected:
                 found.append(f"{name}: missing {dict(expected - stored)}, unexpected {dict(stored - expected)}")
     return found
+
+
+def _held_beside(db: stepwell.Database, views: Sequence[tuple[str, str]], known: Mapping[str, Relation]) -> Plain:
+    """Plain Spark, in which all that some queries read is held as rows: each is read once, not once a query."""
+    plain = Plain(db.spark)
+    for setting in MEANINGS:
+        plain.spark.conf.set(setting, db.spark.conf.get(setting) or "")
+    words = {word for _, query in views for word in re.findall(r"\w+", query)}
+    for name in known.keys() & words:
+        frame = db.sql(f"SELECT * FROM {name}")
+        assert not isinstance(frame, stepwell.Rows | None)
+        plain.set(name, frame.toArrow(), frame.schema)
+    return plain
 
 
 def _some(views: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
@@ -77,33 +97,42 @@ def _some(views: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
 
 
 def _suspects(
-    db: stepwell.Database, views: list[tuple[str, str]], known: Mapping[str, Relation]
+    db: stepwell.Database, views: list[tuple[str, str]], known: Mapping[str, Relation], beside: Plain | None
 ) -> list[tuple[str, str]]:
     """Those of some views that do not hold the rows of their query, as one query over all of them sees it.
 
-    What cannot be computed together, such as queries of which one fails, is all suspect.
+    What cannot be computed together, or beside, such as queries of which one fails, is all suspect.
     """
     if len(views) == 1:
         return views
-    parts = []
-    for name, query in views:
-        types = [str(column.type) for column in known[name].columns]
-        columns = ", ".join(f"c{number}" for number in range(len(types)))
-        values = ", ".join(
-            f"CAST(c{number} AS STRING) AS c{number}" if type_.startswith("DECIMAL") else f"c{number}"
-            for number, type_ in enumerate(types)
-        )
-        for side, text in (("held", f"SELECT * FROM {name}"), ("expected", query)):
-            row = f"to_json(struct({values}), map('ignoreNullFields', 'false', 'timestampFormat', '{_EXACTLY}'))"
-            parts.append(f"SELECT '{name}' AS name, '{side}' AS side, {row} AS row FROM ({text}) AS q({columns})")
+    held = {name: _as_json(name, f"SELECT * FROM {name}", known) for name, _ in views}
+    expected = {name: _as_json(name, query, known) for name, query in views}
     try:
-        rows = answer(db, " UNION ALL ".join(parts))
+        there = _bags(answer(db, " UNION ALL ".join(held.values())))
+        text = " UNION ALL ".join(expected.values())
+        right = _bags([tuple(row) for row in beside.query(text).collect()] if beside else answer(db, text))
     except (stepwell.StepwellError, PySparkException, Py4JJavaError):
         return views
-    bags: dict[tuple[str, str], Counter[str]] = {}
-    for name, side, row in rows:
-        bags.setdefault((name, side), Counter())[_canonical_text(row)] += 1
-    return [each for each in views if bags.get((each[0], "held")) != bags.get((each[0], "expected"))]
+    return [each for each in views if there.get(each[0]) != right.get(each[0])]
+
+
+def _as_json(name: str, query: str, known: Mapping[str, Relation]) -> str:
+    """A query for the rows of another, each as a text beside the name of a view."""
+    types = [str(column.type) for column in known[name].columns]
+    columns = ", ".join(f"c{number}" for number in range(len(types)))
+    values = ", ".join(
+        f"CAST(c{number} AS STRING) AS c{number}" if type_.startswith("DECIMAL") else f"c{number}"
+        for number, type_ in enumerate(types)
+    )
+    row = f"to_json(struct({values}), map('ignoreNullFields', 'false', 'timestampFormat', '{_EXACTLY}'))"
+    return f"SELECT '{name}' AS name, {row} AS row FROM ({query}) AS q({columns})"
+
+
+def _bags(rows: Sequence[tuple[str, str]]) -> dict[str, Counter[str]]:
+    bags: dict[str, Counter[str]] = {}
+    for name, row in rows:
+        bags.setdefault(name, Counter())[_canonical_text(row)] += 1
+    return bags
 
 
 def _canonical_text(row: str) -> str:

@@ -72,9 +72,13 @@ def main(warehouse: str, catalog: str, first: int, count: int) -> None:
             except WarehouseError:  # asleep amid COMMIT itself: nobody can say whether it was heard
                 continue
             print(value, flush=True)
-    limits = Limits()
-    if lazy_readers := os.environ.get("STEPWELL_TEST_LAZY_READERS"):
-        limits = replace(limits, lazy_readers_microseconds=int(lazy_readers))
+    lazy_readers = os.environ.get("STEPWELL_TEST_LAZY_READERS")
+    clean(warehouse, catalog, int(lazy_readers) if lazy_readers else Limits().lazy_readers_microseconds)
+
+
+def clean(warehouse: str, catalog: str, lazy_readers: int) -> None:
+    """Let files go that nobody can need, of a database that nobody has open."""
+    limits = replace(Limits(), lazy_readers_microseconds=lazy_readers)
     runtime = open_runtime(Warehouse(warehouse), catalog, limits=limits)
     vacuum(runtime, 0)
     runtime.catalog.close()

@@ -9,20 +9,20 @@ import pytest
 
 from oracle import laws
 
-TIMES = 10 if os.environ.get("STEPWELL_TORTURE") else 1
+TIMES = 20 if os.environ.get("STEPWELL_TORTURE") else 1
 LAWS = {
-    "delta": (laws.DELTA, 1_000),
-    "changes that are cut": (laws.CUT_CHANGES, 750),
-    "rows that are cut": (laws.CUT_ROWS, 750),
-    "lowering": (laws.LOWERING, 1_000),
-    "lowering of windows": (laws.WINDOWS, 500),
-    "pruning": (laws.PRUNING, 500),
-    "decomposition": (laws.BLOCKS, 500),
-    "upkeep": (laws.UPKEEP, 500),
-    "upkeep of groups": (laws.GROUP_UPKEEP, 500),
-    "groups by chunk": (laws.CHUNKS, 500),
-    "lateness": (laws.LATENESS, 500),
-    "upkeep of windows": (laws.WINDOW_UPKEEP, 500),
+    "delta": (laws.DELTA, 500),
+    "changes that are cut": (laws.CUT_CHANGES, 400),
+    "rows that are cut": (laws.CUT_ROWS, 400),
+    "lowering": (laws.LOWERING, 500),
+    "lowering of windows": (laws.WINDOWS, 250),
+    "pruning": (laws.PRUNING, 250),
+    "decomposition": (laws.BLOCKS, 250),
+    "upkeep": (laws.UPKEEP, 300),
+    "upkeep of groups": (laws.GROUP_UPKEEP, 300),
+    "groups by chunk": (laws.CHUNKS, 250),
+    "lateness": (laws.LATENESS, 250),
+    "upkeep of windows": (laws.WINDOW_UPKEEP, 300),
 }
 """The laws, and how many trees are held to each."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from plain import Plain
 from querygen.cases import View
-from querygen.plain import Plain
 from querygen.schema import TABLES, quoted
 from querygen.types import SPARK
 

@@ -12,9 +12,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 import stepwell
+from plain import FAILURES, Bag, Plain, bag, condition
 from querygen.cases import Case, View
 from querygen.counts import Counts
-from querygen.plain import FAILURES, Bag, Plain, bag, condition
 from querygen.schema import Relation
 from stepwell.engine.definitions import load
 from stepwell.rules.blocks import obstacle

@@ -26,7 +26,7 @@ from stepwell.storage import Warehouse
 
 TORTURE = bool(os.environ.get("STEPWELL_TORTURE"))
 COUNT = 15 if TORTURE else 8
-SECONDS = 20 if TORTURE else 8
+SECONDS = 20 if TORTURE else 5
 """How long statements of every kind run at once."""
 
 CATALOGS = ["sqlite", "postgresql"]

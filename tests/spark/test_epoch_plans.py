@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import stepwell
 from limited import limit
-from views import answer
+from views import answer, creates
 
 VIEWS = {
     "filtered": "SELECT a, g, s FROM t WHERE a > 0",
@@ -45,8 +45,7 @@ def test_what_explain_says_beforehand_is_what_runs(
     db: stepwell.Database, record_property: Callable[[str, object], None]
 ) -> None:
     db.sql("CREATE TABLE t (a INT, g INT, s STRING); CREATE TABLE u (a INT, c STRING)")
-    for name, query in VIEWS.items():
-        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    db.sql(creates(VIEWS))
     db.sql("SET barrier_interval = '1 hour'")
     seen: Counter[str] = Counter()
     epochs = 0

@@ -9,7 +9,7 @@ import pytest
 import stepwell
 from stepwell.engine.meanings import MEANINGS, TIME_ZONE
 from stepwell.model.errors import UnsupportedError
-from views import answer, contents, wrong_views
+from views import answer, contents, creates, wrong_views
 
 TABLE = "CREATE TABLE t (id INT, at TIMESTAMP, local TIMESTAMP_NTZ, s STRING, d DECIMAL(38,10), n INT)"
 
@@ -50,8 +50,7 @@ def test_a_view_keeps_the_settings_that_it_was_created_under(tmp_path: Path) -> 
         db.sql(f"{TABLE}; INSERT INTO t VALUES {ROWS[0]}")
         for name, value in OTHERS.items():
             db.spark.conf.set(name, value)
-        for name, query in QUERIES.items():
-            db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        db.sql(creates(QUERIES))
         for name in OTHERS:
             db.spark.conf.set(name, MEANINGS[name][0])
         db.sql("CREATE MATERIALIZED VIEW usual_days AS SELECT date_trunc('day', at) AS day FROM t")
@@ -69,8 +68,7 @@ def test_a_view_keeps_the_settings_that_it_was_created_under(tmp_path: Path) -> 
         assert wrong_views(db, QUERIES) == []
         assert [name for name in (*QUERIES, "usual_days") if not answer(db, f"VERIFY {name}")[0][2]] == []
         children = {"hours_on": "SELECT h, count(*) AS n FROM hours GROUP BY h", "last_on": "SELECT last FROM days"}
-        for name, query in children.items():
-            db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+        db.sql(creates(children))
         db.sql(f"INSERT INTO t VALUES {ROWS[1]}")
         assert wrong_views(db, {**QUERIES, **children}) == []
 

@@ -14,15 +14,19 @@ from stepwell.model.errors import WarehouseError
 from stepwell.storage import warehouse
 from views import answer
 
-NAMES = ["w[1]", "w{a,b}", "w*", "w?", "a b", "a#b", "a%b", "über", "a:b", "a'b\"c", "a&b=c;d$(e)"]
+PATTERNS = ["w[1]", "w{a,b}", "w*", "w?"]
+OTHERS = ["a b", "a#b", "a%b", "über", "a:b", "a'b\"c", "a&b=c;d$(e)"]
+ALL_OTHERS = "a b#c%zü:e'f\"g&h=i;j$(k)"
+NAMES = [*PATTERNS, ALL_OTHERS, *(OTHERS if os.environ.get("STEPWELL_TORTURE") else [])]
+"""Each pattern by itself, since it might find another folder; of the other signs, which are only misread, all in one."""
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_folder_may_have_any_sign_in_its_name(tmp_path: Path, name: str) -> None:
     (tmp_path / "w1").mkdir()  # what a pattern would find instead
     with stepwell.connect(tmp_path / name) as db:
-        db.sql("CREATE TABLE t (a INT); INSERT INTO t VALUES (1), (2)")
-        db.sql("CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM t")
+        db.sql("CREATE TABLE t (a INT); CREATE MATERIALIZED VIEW v AS SELECT sum(a) AS s FROM t")
+        db.sql("INSERT INTO t VALUES (1), (2)")
         limit(db, small_result_bytes=-1)
         db.sql("INSERT INTO t SELECT a + 2 FROM t")
         db.sql("DELETE FROM t WHERE a = 4; OPTIMIZE t")

@@ -7,11 +7,11 @@ from itertools import islice
 
 import pytest
 
+from plain import Bag
 from querygen import Case, Failure, Runs, View
 from querygen.dice import Dice
 from querygen.histories import first_rows, history
 from querygen.nodes import node
-from querygen.plain import Bag
 from querygen.samples import HALVES, play_sample, too_little
 
 

@@ -10,7 +10,7 @@ from stepwell.catalog import relations
 from stepwell.engine.definitions import load
 from stepwell.engine.meanings import TIME_ZONE
 from stepwell.model.views import OUTDATED
-from views import answer, wrong_views
+from views import answer, creates, wrong_views
 
 QUERIES = {
     "rows": "SELECT id, a FROM (SELECT * FROM t) AS all_of_it WHERE a > 0",
@@ -35,8 +35,8 @@ def test_views_of_another_version_are_planned_anew(tmp_path: Path) -> None:
     with stepwell.connect(tmp_path / "warehouse") as db:
         db.sql("CREATE TABLE t (id INT, a INT, at TIMESTAMP, WATERMARK FOR at AS at)")
         db.sql("INSERT INTO t VALUES (1, 1, TIMESTAMP '2024-01-01 00:00:10'), (2, 1, TIMESTAMP '2024-01-01 00:01:10')")
-        for name, query in QUERIES.items():
-            db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}{' ALLOW LATENESS INTERVAL 1 DAY' * (name == 'late')}")
+        lateness = {"late": " ALLOW LATENESS INTERVAL 1 DAY"}
+        db.sql(creates({name: query + lateness.get(name, "") for name, query in QUERIES.items()}))
         db.sql("CREATE MATERIALIZED VIEW everything AS SELECT * FROM t")
         db.spark.conf.set(TIME_ZONE, "Asia/Tokyo")
         db.sql("CREATE MATERIALIZED VIEW hours AS SELECT id, hour(at) AS h FROM t")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 import stepwell
+from stepwell.cli.waiting import wait_for
 from stepwell.database import RunningStatement
 from stepwell.model.errors import CancelledError
 
@@ -130,3 +132,33 @@ def test_what_is_cancelled_before_it_writes_is_not_applied(db: stepwell.Database
     worker.wait()
     assert isinstance(worker.error, CancelledError)
     assert [tuple(row) for row in db.sql("SELECT count(*) FROM t").collect()] == [(0,)]
+
+
+def test_ctrl_c_before_a_statement_has_begun_cancels_it(db: stepwell.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever presses it is back at the prompt: nothing may go on behind."""
+    right, heard = db.statement, threading.Event()
+
+    @contextmanager
+    def late() -> Iterator[RunningStatement]:
+        signal.raise_signal(signal.SIGINT)  # the main thread hears it, which waits for us to begin
+        with right() as statement:
+            yield statement
+
+    def endless() -> None:
+        statement = db._runtime.running.current
+        assert statement is not None
+        while not statement.is_cancelled:
+            assert not heard.wait(0.01)
+        heard.set()
+        raise CancelledError("the statement was cancelled")
+
+    monkeypatch.setattr(db, "statement", late)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(CancelledError):
+            wait_for(db, endless)
+    except KeyboardInterrupt:
+        pytest.fail("nobody has cancelled the statement")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard.is_set()

@@ -31,7 +31,9 @@ def loaded(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     with stepwell.connect(tmp_path_factory.mktemp("warehouse")) as db:
         tpch.create(db)
         db.sql(creates({name: QUERIES[name] for name in names[::2]}, STRICT))
+        db.sql("BEGIN")
         tpch.load(db, source)
+        db.sql("COMMIT")
         db.sql(creates({name: QUERIES[name] for name in names[1::2]}, STRICT))
         yield db
 
@@ -43,19 +45,15 @@ def test_every_query_of_tpch_is_accepted_under_strict(loaded: stepwell.Database)
 
 @pytest.mark.parametrize("batch", BATCHES)
 def test_maintained_equals_recomputed(loaded: stepwell.Database, batch: int) -> None:
-    """Orders and lines inserted, updated and deleted."""
+    """Orders and lines inserted, updated and deleted. A view that the batch is kept from is seen, and catches up."""
+    left_out = list(QUERIES)[batch - 1]
+    loaded.sql(f"ALTER MATERIALIZED VIEW {left_out} PAUSE")
     as_if_large(batch % 2 == 1, loaded)
     try:
         tpch.change(loaded, batch, share=60)
     finally:
         as_if_large(False, loaded)
-    assert wrong_views(loaded, QUERIES) == []
+    assert [each.split(" ")[0] for each in wrong_views(loaded, QUERIES)] == [left_out]
+    loaded.sql(f"ALTER MATERIALIZED VIEW {left_out} RESUME")
+    assert wrong_views(loaded, {left_out: QUERIES[left_out]}) == []
     assert any(contents for contents in answer(loaded, "SELECT count(*) FROM q18"))
-
-
-def test_a_batch_that_is_left_out_is_seen(loaded: stepwell.Database) -> None:
-    loaded.sql("ALTER MATERIALIZED VIEW q1 PAUSE")
-    tpch.change(loaded, len(BATCHES) + 1, share=60)
-    assert [each.split(" ")[0] for each in wrong_views(loaded, {"q1": QUERIES["q1"], "q6": QUERIES["q6"]})] == ["q1"]
-    loaded.sql("ALTER MATERIALIZED VIEW q1 RESUME")
-    assert wrong_views(loaded, {"q1": QUERIES["q1"]}) == []

@@ -18,7 +18,7 @@ from limited import limit
 from stepwell.cli import main
 from stepwell.engine.lead import compaction
 from stepwell.model.errors import StepwellError, StepwellWarning
-from views import answer, wrong_views
+from views import answer, creates, wrong_views
 
 
 @pytest.fixture
@@ -26,9 +26,11 @@ def graph(db: stepwell.Database) -> stepwell.Database:
     """t1 -> mv1 -> mv2, mv3: the example of the design."""
     db.sql("CREATE TABLE t1 (v1 INT, deleted BOOLEAN)")
     db.sql("INSERT INTO t1 VALUES (1, false), (2, false), (3, true)")
-    db.sql("CREATE MATERIALIZED VIEW mv1 AS SELECT * FROM t1 WHERE deleted = false")
-    db.sql("CREATE MATERIALIZED VIEW mv2 AS SELECT sum(v1) AS sum_v1 FROM mv1")
-    db.sql("CREATE MATERIALIZED VIEW mv3 AS SELECT count(v1) AS count_v1 FROM mv1")
+    db.sql(
+        "CREATE MATERIALIZED VIEW mv1 AS SELECT * FROM t1 WHERE deleted = false;"
+        "CREATE MATERIALIZED VIEW mv2 AS SELECT sum(v1) AS sum_v1 FROM mv1;"
+        "CREATE MATERIALIZED VIEW mv3 AS SELECT count(v1) AS count_v1 FROM mv1"
+    )
     return db
 
 
@@ -333,8 +335,7 @@ def test_the_jobs_of_an_epoch_do_not_grow_with_the_files(
         "n": "SELECT count(*) AS n, sum(v) AS s FROM both",
     }
     writing.write(db, table, [0])
-    for name, query in queries.items():
-        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    db.sql(creates(queries))
     db.sql("ALTER MATERIALIZED VIEW both PAUSE")  # so that what comes next is quick
     seen, written = {}, 1
     for files in FILES:
@@ -362,8 +363,7 @@ def test_a_large_state_is_read_by_the_range_of_its_keys(db: stepwell.Database) -
         "by_d": "SELECT d, sum(k) AS k FROM t GROUP BY d",
         "all_rows": "SELECT count(*) AS n FROM t",
     }
-    for name, query in queries.items():
-        db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    db.sql(creates(queries))
     for number in range(1, 5):
         day, at = f"DATE '2026-01-0{number}'", f"TIMESTAMP '2026-01-0{number} 01:02:03.000004'"
         odd = r"'it\'s \\'"  # a quote and a backslash, which a literal must survive
@@ -416,11 +416,9 @@ def test_lineage_goes_down_to_the_tables(graph: stepwell.Database) -> None:
 
 def test_views_that_do_not_read_each_other_are_maintained_at_the_same_time(db: stepwell.Database) -> None:
     db.sql("CREATE TABLE t (a INT)")
-    for number in range(6):
-        priority = 9 if number == 5 else 0
-        db.sql(
-            f"CREATE MATERIALIZED VIEW v{number} WITH (priority = {priority}) AS SELECT a % 7 AS k, sum(a) AS s FROM t GROUP BY 1"
-        )
+    sums = "SELECT a % 7 AS k, sum(a) AS s FROM t GROUP BY 1"
+    db.sql(creates({f"v{number}": sums for number in range(5)}, "WITH (priority = 0)"))
+    db.sql(creates({"v5": sums}, "WITH (priority = 9)"))
     db.sql("CREATE MATERIALIZED VIEW top AS SELECT l.k, l.s + r.s AS s FROM v0 AS l JOIN v5 AS r ON l.k = r.k")
     db.sql("INSERT INTO t SELECT id FROM range(1000)")
     rows = answer(db, "SELECT epoch, name, started_at, microseconds FROM stepwell.refreshes")

@@ -5,7 +5,6 @@ Ctrl-C cancels it, and nothing that other threads do in the same database. A thi
 
 from __future__ import annotations
 
-import queue
 import sys
 import threading
 import time
@@ -25,37 +24,45 @@ _SIGNS = "|/-\\"
 
 def wait_for(database: Database, action: Callable[[], T]) -> T:
     """What `action` returns, or what it raises; KeyboardInterrupt cancels it first."""
-    started: queue.SimpleQueue[RunningStatement | None] = queue.SimpleQueue()
+    statements: list[RunningStatement] = []
     results: list[T] = []
     failures: list[BaseException] = []
+    begun = threading.Event()  # it has a statement, or could not even begin
     done = threading.Event()  # and no join(): interrupted, it may take a running thread for one that has ended
 
     def run() -> None:
         try:
             with database.statement() as statement:
-                started.put(statement)
+                statements.append(statement)
+                begun.set()
                 results.append(action())
         except BaseException as error:
             failures.append(error)
         finally:
-            started.put(None)  # for whoever waits for a statement that could not even begin
+            begun.set()
             done.set()
 
-    worker = threading.Thread(target=run, name="stepwell-statement", daemon=True)
+    def cancel() -> None:
+        begun.wait()
+        for statement in statements:
+            database.cancel(statement)
+
     presses = 0
-    worker.start()
-    statement = started.get()
-    spinner = _Spinner(database, statement) if statement is not None and sys.stderr.isatty() else None
+    spinner: _Spinner | None = None
+    threading.Thread(target=run, name="stepwell-statement", daemon=True).start()
     try:
         while not done.is_set():
             try:
+                begun.wait()
+                if spinner is None and statements and sys.stderr.isatty():
+                    spinner = _Spinner(database, statements[0])
                 done.wait(0.1)
             except KeyboardInterrupt:
                 presses += 1
                 if presses >= _GIVE_UP:
                     raise
                 # not here: a call to Spark may swallow the next Ctrl-C
-                threading.Thread(target=database.cancel, args=(statement,), daemon=True).start()
+                threading.Thread(target=cancel, daemon=True).start()
     finally:
         if spinner:
             spinner.stop()

@@ -20,6 +20,26 @@ _compiling = threading.Lock()
 _known: WeakKeyDictionary[SparkContext, Any] = WeakKeyDictionary()
 """The reader of each SparkContext: compiling takes a second."""
 
+_OFTEN = (
+    "functions",
+    "PythonUtils",
+    "PythonSQLUtils",
+    "PythonRDD",
+    "org.apache.spark.sql.classic.SparkSession",
+    "org.apache.spark.sql.classic.SparkSession$",
+)
+"""Classes of Spark's that PySpark asks Java for by name, one or several times a call of ours."""
+
+
+def remember_classes(session: SparkSession) -> None:
+    """Let PySpark keep the classes that it would look up again and again.
+
+    Each time, Java would look for the name in every package that PySpark has imported, and so in all of some 300 jars.
+    """
+    jvm: Any = session._jvm
+    for name in _OFTEN:
+        setattr(jvm, name, getattr(jvm, name))
+
 
 class PlanReader:
     """Analyzed plans of one JVM. A plan is an object of Java's that only this class looks into."""

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from stepwell.engine.java import find_java, java_home_for_spark
-from stepwell.engine.jvm import PlanReader
+from stepwell.engine.jvm import PlanReader, remember_classes
 from stepwell.engine.meanings import recorded, usual
 from stepwell.engine.private import private_folder
 from stepwell.model.errors import InvalidDefinitionError, ReservedNameError, StepwellError
@@ -61,6 +61,9 @@ _EAGER = "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"
 
 _GROUP = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 """What a thread's job group is made of."""
+
+_PLACE = {"callSite.short": "stepwell", "callSite.long": ""}
+"""Where Spark takes a job to come from. Without it, it walks the stack for every step of every plan, to find ours."""
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -303,6 +306,8 @@ class Spark:
         if context is None:
             return lambda: 0
         context.setJobGroup(group, description)
+        for name, value in _PLACE.items():
+            context.setLocalProperty(name, value)
         return lambda: len(context.statusTracker().getJobIdsForGroup(group))
 
 
@@ -347,7 +352,9 @@ def start_spark(master: str | None) -> SparkSession:
         before = os.environ.get("JAVA_HOME")
         os.environ["JAVA_HOME"] = java_home_for_spark(java)
         try:
-            return _builder(master or os.environ.get("STEPWELL_SPARK")).getOrCreate()
+            session = _builder(master or os.environ.get("STEPWELL_SPARK")).getOrCreate()
+            remember_classes(session)
+            return session
         except (PySparkException, RuntimeError, OSError) as error:
             raise StepwellError(
                 "Spark does not start", detail=str(error).splitlines()[0], hint="stepwell doctor says what was found.",

@@ -1,8 +1,8 @@
 """Storage: DataFrames and finished batches to files and back, and Delta logs for everyone else.
 
 A `Warehouse` is the place; `write_batch` and `inspect` make files and know them; `scan_content` and `scan_changes` read
-them as the plan says, `small_frame` offers what is in memory; `DeltaLogs` publishes; `find_files` and its neighbours
-look at files that others have written. What is content at which epoch, only the catalog knows.
+them as the plan says, `small_frame` and `listed_frame` offer what is in memory; `DeltaLogs` publishes; `find_files` and
+its neighbours look at files that others have written. What is content at which epoch, only the catalog knows.
 """
 
 from stepwell.storage.checkpoints import CheckpointFolder, copy_file, write_whole
@@ -10,7 +10,7 @@ from stepwell.storage.checksums import all_damages, damaged, missing
 from stepwell.storage.copies import write_copy
 from stepwell.storage.delta import DeltaLogs, log_state
 from stepwell.storage.links import PublishedLinks
-from stepwell.storage.memory import small_frame
+from stepwell.storage.memory import listed_frame, small_frame
 from stepwell.storage.outside import csv_fields, find_files, json_fields, parquet_schema
 from stepwell.storage.parquet import (
     TimeReach,
@@ -47,6 +47,7 @@ __all__ = [
     "is_within",
     "json_fields",
     "leaves",
+    "listed_frame",
     "log_state",
     "missing",
     "net_changes",

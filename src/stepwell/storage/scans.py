@@ -19,7 +19,7 @@ from stepwell.model.relations import Relation
 from stepwell.model.types import DOUBLE, FLOAT, quote
 from stepwell.plan import Content
 from stepwell.storage.checksums import VERIFIED, require_whole
-from stepwell.storage.memory import small_frame
+from stepwell.storage.memory import listed_frame, small_frame
 from stepwell.storage.parquet import retracted_versions, signed_versions
 from stepwell.storage.types import spark_schema
 from stepwell.storage.warehouse import Warehouse, no_pattern
@@ -202,7 +202,7 @@ def scan_changes(
             parts.append(epoch.select(*_quoted(names), diff.alias(DIFF), F.col(EPOCH)))
     if not parts:
         schema = StructType([*spark_schema(relation.columns).fields, *_HIDDEN.fields[:2]])
-        return session.createDataFrame([], schema).select("*", F.lit(1).cast("bigint").alias(DIFF),
+        return listed_frame(session, [], schema).select("*", F.lit(1).cast("bigint").alias(DIFF),
                                                           F.lit(0).cast("bigint").alias(EPOCH))  # fmt: skip
     whole = parts[0] if len(parts) == 1 else parts[0].union(parts[1])
     return whole.where((F.col(EPOCH) > after) & (F.col(EPOCH) <= upto))
@@ -227,7 +227,7 @@ def _read(
     signed = bool(files) and files[0].store == Store.CHANGES
     schema = StructType([*spark_schema(relation.columns).fields, *(_SIGNED if signed else _HIDDEN).fields])
     if not files:
-        return session.createDataFrame([], schema)
+        return listed_frame(session, [], schema)
     paths = [no_pattern(warehouse.uri(warehouse.path(file.relation, file.store, file.path))) for file in files]
     require_whole(warehouse, files)
     rows = session.read.options(**VERIFIED).schema(schema).parquet(*paths)
@@ -269,7 +269,7 @@ def _row_epoch(session: SparkSession, warehouse: Warehouse, files: Sequence[Data
     names = sorted({path.rsplit("/", 1)[-1]: epoch for path, epoch in single.items()}.items())
     schema = StructType([StructField("_sw_file", read.select("_metadata.file_name").schema[0].dataType),
                          StructField("_sw_file_epoch", LongType())])  # fmt: skip
-    known = F.broadcast(session.createDataFrame(names, schema))
+    known = F.broadcast(listed_frame(session, names, schema))
     named = read.withColumn("_sw_file", F.col("_metadata.file_name"))
     joined = named.join(known, "_sw_file", "left")
     return joined.withColumn(EPOCH, F.coalesce(F.col(ROW_EPOCH), F.col("_sw_file_epoch"))).drop(

@@ -61,6 +61,7 @@ from stepwell.rules.groups import has_states
 from stepwell.rules.lateness import ENTRY
 from stepwell.sql import Composition, Reference, find_references, forbidden_function, refuse_outside, window_calls
 from stepwell.sql.statements import CreateView, Name, Slice
+from stepwell.storage import listed_frame
 from stepwell.storage.types import from_spark, spark_schema
 
 
@@ -501,7 +502,7 @@ def _schemas(base: SparkSession, inputs: Sequence[Relation]) -> Iterator[SparkSe
 
 
 def _register(session: SparkSession, name: str, schema: StructType, made: list[str]) -> None:
-    session.createDataFrame([], schema).createOrReplaceTempView(name)
+    listed_frame(session, [], schema).createOrReplaceTempView(name)
     made.append(name)
 
 

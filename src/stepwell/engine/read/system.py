@@ -41,6 +41,7 @@ from stepwell.model.watermarks import NEVER, MarkRecord, written
 from stepwell.plan import content_at, plan_publication
 from stepwell.sql import find_references
 from stepwell.sql.statements import Name, Slice
+from stepwell.storage import listed_frame
 from stepwell.storage.types import spark_schema
 
 SYSTEM_NAMESPACE = "stepwell"
@@ -106,7 +107,7 @@ def _in_utc(value: object) -> object:
 def system_frame(runtime: Runtime, name: Name) -> DataFrame:
     """A system table as a DataFrame, to be joined with anything."""
     table, rows = read_system_table(runtime, name)
-    return runtime.spark.session.createDataFrame(rows, spark_schema(table.columns))
+    return listed_frame(runtime.spark.session, rows, spark_schema(table.columns))
 
 
 def _tables(tx: Transaction, runtime: Runtime) -> list[tuple[SystemValue, ...]]:
