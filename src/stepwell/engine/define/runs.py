@@ -34,7 +34,7 @@ from stepwell.model.views import RelationId
 from stepwell.sql.statements import Create, CreateTable, CreateView, Statement
 
 
-class Waits(Protocol):
+class Waiting(Protocol):
     """Who knows when an epoch can be read, and a job is done."""
 
     def wait_written(self, epoch: Epoch) -> None: ...
@@ -53,7 +53,7 @@ class Registered:
     job: JobId | None = None
 
 
-def create_all(runtime: Runtime, run: Sequence[Statement], leader: Waits) -> list[JobId]:
+def create_all(runtime: Runtime, run: Sequence[Statement], leader: Waiting) -> list[JobId]:
     """Carry out CREATEs; the jobs that go on building them, where nobody wants to wait for these.
 
     If one of them is refused, none of them is there. A view that is replaced is a run by itself, since what is there
@@ -79,7 +79,7 @@ def create_all(runtime: Runtime, run: Sequence[Statement], leader: Waits) -> lis
     return left
 
 
-def _wait_for(runtime: Runtime, job: JobId, leader: Waits) -> None:
+def _wait_for(runtime: Runtime, job: JobId, leader: Waiting) -> None:
     """Return once a job has built its views, or could not; who stops waiting does not want them."""
     try:
         if leader.wait_job(job).state != JobState.CANCELLED:

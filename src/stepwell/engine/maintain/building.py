@@ -32,7 +32,7 @@ from stepwell.plan.choices import choice_for
 from stepwell.plan.epoch_plan import AtClose, EpochPlan, ViewTask, Work
 from stepwell.plan.steps import Rule, Step
 
-Made = dict[RelationId, list[NewFile]]
+Built = dict[RelationId, list[NewFile]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +164,14 @@ class Builder:
         self._commit(made, upto)
         return upto
 
-    def _computed(self, epoch: Epoch, found: Mapping[RelationId, Life], work: Work) -> Made:
+    def _computed(self, epoch: Epoch, found: Mapping[RelationId, Life], work: Work) -> Built:
         """What the views come to at an epoch, less what is built of them already."""
         runtime, definitions = self._runtime, self._definitions
         workspace = Workspace(runtime, definitions.by_id, epoch, {})
         marks = advance(runtime, definitions, epoch, {}, frozenset(self._request.views))
         known = AtClose({}, Extents(workspace), runtime.costs.all(), runtime.limits)
         ready = Prepared(definitions, found, {}, marks, workspace, known, EpochPlan(epoch, ()))
-        made: Made = {}
+        made: Built = {}
         for number, id_ in enumerate(self._request.views):
             view = definitions.by_id[id_]
             what = f'building "{self._shown(view)}"' if work == Work.BUILD else f"catching up with epoch {epoch}"
@@ -186,7 +186,7 @@ class Builder:
         failpoint("build.written")
         return made
 
-    def _add(self, workspace: Workspace, made: Made, done: Refreshed | None) -> None:
+    def _add(self, workspace: Workspace, made: Built, done: Refreshed | None) -> None:
         for relation, new in done.files.items() if done is not None else ():
             made.setdefault(relation, []).extend(new)
             workspace.add_delta(relation, new)
@@ -203,7 +203,7 @@ class Builder:
     def _keep(self, tx: Transaction, phase: str, done: int = 0) -> None:
         jobs.keep(tx, self._job, self._term, JobProgress(phase, done, len(self._request.views)))
 
-    def _commit(self, made: Made, epoch: Epoch) -> None:
+    def _commit(self, made: Built, epoch: Epoch) -> None:
         """Let what was computed be the rows of an epoch, and the job stand there."""
         with self._runtime.catalog.write() as tx:
             self._keep(tx, f"built up to epoch {epoch}", len(self._request.views))
