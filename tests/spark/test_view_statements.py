@@ -16,7 +16,7 @@ from click.testing import CliRunner
 import stepwell
 import writing
 from limited import limit
-from stepwell.catalog.schema import files
+from stepwell.catalog import schema
 from stepwell.cli import main
 from stepwell.engine.lead import compaction
 from stepwell.model.errors import StepwellError, StepwellWarning
@@ -167,7 +167,8 @@ def test_verify_finds_one_altered_value_and_repairs_it(graph: stepwell.Database,
     pq.write_table(changed, file)
     with graph._runtime.catalog.write() as tx:  # as if it had been written so: of a damaged file nothing is compared
         written = {"bytes": file.stat().st_size, "checksum": None}
-        tx.execute(sa.update(files).where(files.c.path == str(file.relative_to(folder))).values(**written))
+        own = schema.files.c.path == str(file.relative_to(folder))
+        tx.execute(sa.update(schema.files).where(own).values(**written))
     result = graph.sql("VERIFY MATERIALIZED VIEW mv1")
     assert isinstance(result, stepwell.Rows)
     assert result.tuples()[0][2:] == (False, 2, 1, 1, 0)
