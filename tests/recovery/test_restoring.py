@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import resource
 import shutil
@@ -15,10 +16,11 @@ import pytest
 
 import stepwell
 from servers import PostgresServer
-from stepwell.catalog import exports
+from stepwell.catalog import exports, files, jobs, lives, pins, relations, watermarks, writes
 from stepwell.catalog.schema import metadata
 from stepwell.engine.lead import restoring
-from stepwell.model.checkpoints import Manifest
+from stepwell.model.checkpoints import CatalogRows, Manifest
+from stepwell.model.epochs import Epoch
 from stepwell.model.errors import (
     CheckpointError,
     DataFileError,
@@ -27,7 +29,13 @@ from stepwell.model.errors import (
     StepwellError,
     WarehouseError,
 )
-from stepwell.model.files import DataFile
+from stepwell.model.files import DataFile, FileStatistics, NewFile, Store
+from stepwell.model.jobs import AskedBy, CheckpointRequest, RefreshRequest
+from stepwell.model.lifecycle import Unpopulated
+from stepwell.model.loads import Label
+from stepwell.model.relations import Definition
+from stepwell.model.views import RelationId
+from stepwell.model.writes import RelationWrite, Write
 from stepwell.storage import Warehouse, copy_file
 from views import answer
 
@@ -85,6 +93,46 @@ def _rows_of(folder: Path) -> dict[str, list[dict[str, Any]]]:
         found = json.loads(line)
         rows.setdefault(found["table"], []).append(found["row"])
     return rows
+
+
+def _go_on(db: stepwell.Database, seen: list[exports.Export]) -> None:
+    """All that statements can say after an epoch, in one transaction that is looked at and taken back."""
+    catalog, now = db._runtime.catalog, db._runtime.clock.now()
+    t, state, g = (RelationId(number) for number in (1, 2, 3))
+    new = NewFile(Store.ROWS, "new.parquet", FileStatistics(1, 0, 100))
+    write = Write((RelationWrite(t, (new,), labels=(Label("five", "digest", 1, 1),)),))
+    with contextlib.suppress(ZeroDivisionError), catalog.write() as tx:
+        writes.acknowledge(tx, write, now, wants_barrier=True)
+        lives.put(tx, g, Unpopulated())
+        watermarks.request(tx, t, 5)
+        relations.redefine(tx, g, Definition())
+        files.close(tx, state, files.latest(tx, state), [], Epoch(5), now)
+        relations.drop(tx, g, now)
+        pins.pin(tx, Epoch(4), "somebody", now)
+        jobs.add(tx, CheckpointRequest("elsewhere"), AskedBy.USER, now)
+        jobs.add(tx, RefreshRequest((g,)), AskedBy.USER, now)
+        seen.append(exports.export(tx))
+        raise ZeroDivisionError
+
+
+def _known(export: exports.Export) -> CatalogRows:
+    """What is exported, but for what counts on whatever was said: the generation, and numbers that are given once."""
+    rows = {name: each for name, each in export.rows.items() if name != exports.COUNTERS}
+    return {**rows, "control": [{**rows["control"][0], "generation": 0}]}
+
+
+def test_what_is_said_after_an_epoch_is_not_in_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with stepwell.connect(tmp_path / "w") as db:
+        db.restore(OLD)
+        with db._runtime.catalog.read() as tx:
+            before = exports.export(tx)
+        seen: list[exports.Export] = []
+        _go_on(db, seen)
+        assert _known(seen[0]) == _known(before)
+        cut = exports._as_of
+        monkeypatch.setattr(exports, "_as_of", lambda table, *at: [] if table.name == "loads" else cut(table, *at))
+        _go_on(db, seen)
+        assert _known(seen[1]) != _known(before), "the test can fail"
 
 
 def test_every_table_of_the_catalog_is_copied_or_left_empty_on_purpose(restored: stepwell.Database) -> None:

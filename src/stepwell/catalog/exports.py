@@ -59,7 +59,8 @@ def export(tx: Transaction) -> Export:
     for table in metadata.sorted_tables:
         if table.name in LEFT_EMPTY or table.name == CONTROL:
             continue
-        found = tx.execute(sa.select(table).where(*_as_of(table, epoch, since))).mappings()
+        query = sa.select(table).where(*_as_of(table, epoch, since)).order_by(*table.primary_key.columns)
+        found = tx.execute(query).mappings()
         rows[table.name] = [_cut(dict(row), epoch) for row in found if _belongs(table, row, there)]
     rows["epochs"] = [row for row in rows["epochs"] if row["epoch"] >= since]
     rows["files"] = [{**row, "published": False} for row in rows["files"]]
