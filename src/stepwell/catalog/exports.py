@@ -63,7 +63,10 @@ def export(tx: Transaction) -> Export:
         found = tx.execute(query).mappings()
         rows[table.name] = [_cut(dict(row), epoch) for row in found if _belongs(table, row, there)]
     rows["epochs"] = [row for row in rows["epochs"] if row["epoch"] >= since]
-    rows["files"] = [{**row, "published": False} for row in rows["files"]]
+    # nothing is published there yet, so what only Delta logs name is left out
+    rows["files"] = [
+        {**row, "published": False} for row in rows["files"] if row["until_epoch"] != row["from_epoch"]
+    ]  # fmt: skip
     rows["lives"] = [_reflecting(row, epoch) for row in rows["lives"]]
     rows["relations"] = [_unpublished(row) for row in rows["relations"]]
     rows["watches"] = _watches(there.values())
