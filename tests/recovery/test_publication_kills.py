@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 import stepwell
+import writing
 from recovery import replacing_writer
 from recovery.test_commit_protocol import check_that_disk_catalog_and_delta_agree
 from views import answer
@@ -34,3 +35,20 @@ def test_a_publication_killed_anywhere_shows_one_epoch_and_then_the_newest(tmp_p
         assert (rows, behind) == (1, 0)
         assert DeltaTable(str(warehouse / "published" / "t")).to_pyarrow_table().num_rows == 1
         check_that_disk_catalog_and_delta_agree(db)
+
+
+def test_an_epoch_does_not_wait_for_a_copy_that_cannot_be_made(tmp_path: Path) -> None:
+    with stepwell.connect(tmp_path / "warehouse") as db:
+        relation = writing.table(db)
+        last = replacing_writer.replace(db, relation, 1, None)
+        [written] = (tmp_path / "warehouse" / "data" / str(relation.id) / "changes").iterdir()
+        aside = written.rename(tmp_path / "aside")
+        epoch = db.epoch
+        replacing_writer.replace(db, relation, 2, last)
+        assert db.epoch == epoch + 1
+        assert 'the Delta table of "t" lags' in db.notes[-1]
+        assert answer(db, "SELECT behind FROM stepwell.tables") == [(1,)]
+        aside.rename(written)
+        db.sql("FLUSH t PUBLISH")
+        assert answer(db, "SELECT behind FROM stepwell.tables") == [(0,)]
+    assert DeltaTable(str(tmp_path / "warehouse" / "published" / "t")).to_pyarrow_table()["v"].to_pylist() == [2]
