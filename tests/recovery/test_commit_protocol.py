@@ -21,7 +21,7 @@ from stepwell.storage import log_state
 NEED_SPARK = {"maintain.view", "fold.written", "fold.committed"}
 OF_COPIES = {"publish.copied"}
 OF_CREATES = {"create.withheld", "create.registered"}
-OF_REFRESHES = {each for each in FAILPOINTS if each.startswith("refresh.")}
+OF_JOBS = {each for each in FAILPOINTS if each.startswith(("refresh.", "build."))}
 OF_COPIES = {each for each in FAILPOINTS if each.startswith(("checkpoint.", "restore.", "repair."))}
 CATALOGS = ["sqlite", "postgresql"]
 COUNT = 20
@@ -41,7 +41,7 @@ def run(warehouse: Path, catalog: str, failpoint: str) -> tuple[int, list[int]]:
 KILLS = [
     (failpoint, catalog)
     for number, failpoint in enumerate(
-        each for each in FAILPOINTS if each not in NEED_SPARK | OF_CREATES | OF_REFRESHES | OF_COPIES
+        each for each in FAILPOINTS if each not in NEED_SPARK | OF_CREATES | OF_JOBS | OF_COPIES
     )
     for catalog in (CATALOGS if os.environ.get("STEPWELL_TORTURE") else [CATALOGS[number % 2]])
 ]

@@ -51,6 +51,13 @@ def get_all_at(tx: Transaction, epoch: Epoch) -> dict[RelationId, Life]:
     return {RelationId(row.relation_id): _decode(row, epoch) for row in tx.execute(query)}
 
 
+def find(tx: Transaction, id_: RelationId, epoch: Epoch | None = None) -> Life | None:
+    """How one view lives after all that was said of it, or lived at an epoch; None for what is no view."""
+    when = in_force.now(lives) if epoch is None else in_force.at(lives, epoch)
+    row = tx.execute(sa.select(lives).where(lives.c.relation_id == id_, when)).one_or_none()
+    return None if row is None else _decode(row, epoch)
+
+
 def changed_since(tx: Transaction, epoch: Epoch) -> set[RelationId]:
     """The views of an epoch of which statements have said something since it was closed."""
     query = sa.select(lives.c.relation_id).where(in_force.at(lives, epoch), lives.c.until_epoch.is_not(None))

@@ -179,7 +179,7 @@ def _look(runtime: Runtime, id_: RelationId, epoch: Epoch) -> _Look | None:
         relation = relations.by_id(tx, id_, epoch)
         if relation is None or relation.is_hidden or not relation.is_stored:
             return None
-        if isinstance(lives.get_all_at(tx, epoch).get(id_), Building):
+        if isinstance(lives.find(tx, id_, epoch), Building):
             return None
         number, at = barriers.publication_state(tx, id_)
         published = files.published(tx, id_)

@@ -29,7 +29,7 @@ def require_there(runtime: Runtime, relation: Relation, epoch: Epoch | None) -> 
     if not relation.is_maintained:
         return
     with runtime.catalog.read() as tx:
-        life = (lives.get_all(tx) if epoch is None else lives.get_all_at(tx, epoch)).get(relation.id)
+        life = lives.find(tx, relation.id, epoch)
         if not isinstance(life, Building):
             return
         job = None if life.job is None else jobs.find(tx, JobId(life.job))
@@ -49,7 +49,7 @@ def stopped(runtime: Runtime, relation: Relation) -> str | None:
     if not relation.is_maintained:
         return None
     with runtime.catalog.read() as tx:
-        life = lives.get_all(tx).get(relation.id)
+        life = lives.find(tx, relation.id)
         if not isinstance(life, Serving) or runs(life):
             return None
         why = why_stopped(life, load_in(runtime, tx).name)
