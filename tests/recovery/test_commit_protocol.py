@@ -19,10 +19,9 @@ from stepwell.model.failpoints import FAILPOINTS
 from stepwell.storage import log_state
 
 NEED_SPARK = {"maintain.view", "fold.written", "fold.committed"}
-OF_COPIES = {"publish.copied"}
 OF_CREATES = {"create.withheld", "create.registered"}
 OF_JOBS = {each for each in FAILPOINTS if each.startswith(("refresh.", "build."))}
-OF_COPIES = {each for each in FAILPOINTS if each.startswith(("checkpoint.", "restore.", "repair."))}
+OF_COPIES = {each for each in FAILPOINTS if each.startswith(("checkpoint.", "restore.", "repair.", "publish.copied"))}
 CATALOGS = ["sqlite", "postgresql"]
 COUNT = 20
 
