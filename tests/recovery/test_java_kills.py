@@ -35,9 +35,9 @@ with stepwell.connect(sys.argv[1]) as db:
 with stepwell.connect(sys.argv[1]) as db:
     print(rows("SELECT * FROM t"), rows("SELECT * FROM v"))
     real = db._runtime.spark.session.sql
-    def dying(text):
+    def dying(text, **others):
         kill()
-        return real(text)
+        return real(text, **others)
     db._runtime.spark.session.sql = dying
     try:
         db.sql("SELECT * FROM t")

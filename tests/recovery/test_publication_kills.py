@@ -23,7 +23,8 @@ def test_a_publication_killed_anywhere_shows_one_epoch_and_then_the_newest(tmp_p
     warehouse = tmp_path / "warehouse"
     done = subprocess.run(
         [sys.executable, replacing_writer.__file__, str(warehouse), "5"],
-        env=os.environ | {"STEPWELL_FAILPOINT": f"{failpoint}:4"}, capture_output=True, text=True, timeout=120,
+        env=os.environ | {"STEPWELL_FAILPOINT": f"{failpoint}:4", "PYTHONPATH": str(Path(writing.__file__).parent)},
+        capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL, done.stderr
     safe = [int(line) for line in done.stdout.split()]

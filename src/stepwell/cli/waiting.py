@@ -19,6 +19,9 @@ PATIENCE = 2.0
 """Seconds before somebody at a terminal is told what is going on."""
 
 _GIVE_UP = 3
+_BEGINS = 5.0
+"""Seconds in which a statement has begun, if it ever will."""
+
 _SIGNS = "|/-\\"
 
 
@@ -49,11 +52,15 @@ def wait_for(database: Database, action: Callable[[], T]) -> T:
 
     presses = 0
     spinner: _Spinner | None = None
-    threading.Thread(target=run, name="stepwell-statement", daemon=True).start()
+    worker: threading.Thread | None = None
     try:
         while not done.is_set():
             try:
-                begun.wait()
+                if worker is None:
+                    worker = threading.Thread(target=run, name="stepwell-statement", daemon=True)
+                    worker.start()  # interrupted here, it runs all the same, or never will
+                if not begun.wait(_BEGINS) and presses:
+                    raise KeyboardInterrupt
                 if spinner is None and statements and sys.stderr.isatty():
                     spinner = _Spinner(database, statements[0])
                 done.wait(0.1)
