@@ -63,7 +63,7 @@ def test_a_view_an_hour_behind_shows_a_late_trade_at_once_and_stores_it_when_ref
     assert report[:5] == ("daily", 1, 2, 0, "2026-01-03 00:00:00")
     assert {row[0].day for row in answer(db, "SELECT day FROM daily$stored")} == {1, 2}
     assert rows(db, "SELECT * FROM daily") == rows(db, DAILY)
-    insert(db, (6, at(1, 12), "a", 100.0))
+    insert(db, (6, at(1, 12), "a", 1e300))  # which cannot be added the fast way
     (entry,) = log_of(db, "trades")
     assert entry[:3] == ("source", "2026-01-01 12:00:00", "2026-01-01 12:00:00.000001")
     assert rows(db, "SELECT * FROM daily") == rows(db, DAILY)

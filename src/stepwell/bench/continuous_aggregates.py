@@ -121,10 +121,10 @@ class _Bench:
             found.append(seconds(lambda: self.db.insert("trades", self._new())))
         return sorted(found)[max(0, int(len(found) * 0.95) - 1)]
 
-    def _new(self, rows: int = ROWS) -> pa.Table:
-        """Rows after all that are there."""
-        first, self._later = self._later, self._later + 60
-        return _batch(lambda number: first + number * 60 // rows, rows)
+    def _new(self, rows: int = ROWS, seconds: int = 60) -> pa.Table:
+        """Rows after all that are there, spread over so many seconds."""
+        first, self._later = self._later, self._later + seconds
+        return _batch(lambda number: first + number * seconds // rows, rows)
 
     def inserts(self, folder: Path) -> None:
         """INSERT above and below the threshold against a table that nobody watches, turn by turn."""
@@ -158,7 +158,7 @@ class _Bench:
         refresh = "REFRESH MATERIALIZED VIEW monthly CASCADE"
         self.db.sql(refresh)
         self.report.figure("refresh, already up to date", f"{seconds(lambda: self.db.sql(refresh)):.2f} s")
-        self.db.insert("trades", self._new(100_000))
+        self.db.insert("trades", self._new(100_000, 86_400))
         self.report.figure("refresh after 100 000 new rows", f"{seconds(lambda: self.db.sql(refresh)):.1f} s")
         self.db.insert("trades", _batch(lambda number: number * (DAYS * 86_400 // ROWS)))
         self.report.figure(

@@ -165,23 +165,32 @@ class _Reading:
 # -- states to rows ---------------------------------------------------------------------------------------------------
 
 
-def computed(group: GroupBlock, rows: Identified, columns: tuple[Column, ...], fresh: Fresh) -> StoredRows:
-    """V, of all groups that some rows have; these are not signed."""
+def computed(
+    group: GroupBlock, rows: Identified, columns: tuple[Column, ...], fresh: Fresh, *, exact: bool = True
+) -> StoredRows:
+    """V, of all groups that some rows have; these are not signed.
+
+    One that is not `exact` is faster, and fails where it meets a value that it cannot add.
+    """
     reading = _Reading(group, rows)
     keys = [Item(fresh.like(each), each) for each in keys_of(group)]
     held, results = [], []
+    odd: list[Item] = []
     for index, (result, state) in enumerate(zip(group.results, states_of(group), strict=True)):
         if state.kind == Kind.NONE:
             held.append(Item(fresh.column(result.result_type), reading.call(result)))
             results.append(Item(fresh.column(result.result_type), held[-1].column))
         else:
-            held.append(Item(fresh.column(type_of(index)), reading.state(index, ALL, exact=True)))
+            held.append(Item(fresh.column(type_of(index)), reading.state(index, ALL, exact=exact)))
             results.append(Item(fresh.column(result.result_type), finished(held[-1].column, result)))
+            if not exact and state.check is not None:
+                odd.append(Item(fresh.column("BOOLEAN"), is_odd(held[-1].column)))
     some = Item(fresh.column("BIGINT"), AggregateCall("Count", (number(1),), "BIGINT"))
     tree: Node = Aggregate(keys_of(group), (*keys, *held, some), rows.tree)
     key_columns = tuple(item.column for item in keys)
-    tree = Project((*passed(key_columns), *results), tree)
-    return shown(group, tree, key_columns, tuple(item.column for item in results), columns, fresh)
+    tree = Project((*passed(key_columns), *results, *odd), tree)
+    doubt = either(*(item.column for item in odd)) if odd else None
+    return shown(group, tree, key_columns, tuple(item.column for item in results), columns, fresh, doubt)
 
 
 def shown(
@@ -191,13 +200,18 @@ def shown(
     results: tuple[Attribute, ...],
     columns: tuple[Column, ...],
     fresh: Fresh,
+    doubt: Expression | None = None,
 ) -> StoredRows:
-    """V, from the keys of its groups and the results of its aggregates."""
+    """V, from the keys of its groups and the results of its aggregates; it fails where there is `doubt` about these."""
+
+    def sure(value: Expression) -> Expression:
+        return value if doubt is None else checked(value, doubt, REFOLD)
+
     named = _named(keys, results)
     if group.having is not None:
-        tree = Filter(_said(group.having, named), tree)
+        tree = Filter(sure(_said(group.having, named)), tree)
     id_ = fresh.column("BIGINT", nullable=False)
-    tree = Project((*passed(tree.output), Item(id_, fingerprint_of(keys))), tree)
+    tree = Project((*passed(tree.output), Item(id_, sure(fingerprint_of(keys)))), tree)
     return versioned(columns, [_said(each, named) for each in group.items], Identified(tree, id_), fresh)
 
 

@@ -25,13 +25,13 @@ def recompute(block: Block, occasion: Occasion) -> Program:
     return Program(made.tree, (made.output([each.name for each in occasion.columns]),))
 
 
-def build(block: Block, occasion: Occasion) -> Program:
-    """A view of which nothing is stored."""
-    made = signed(all_rows(block, occasion), 1, occasion.fresh)
+def build(block: Block, occasion: Occasion, *, exact: bool = True) -> Program:
+    """A view of which nothing is stored; one that is not `exact` fails where it meets a value that it cannot add."""
+    made = signed(all_rows(block, occasion, exact=exact), 1, occasion.fresh)
     return Program(made.tree, (made.output([each.name for each in occasion.columns], fresh=True),))
 
 
-def all_rows(block: Block, occasion: Occasion) -> StoredRows:
+def all_rows(block: Block, occasion: Occasion, *, exact: bool = True) -> StoredRows:
     """All rows of a view after the epoch, as its query gives them."""
     columns, fresh = occasion.columns, occasion.fresh
     match block:
@@ -41,7 +41,7 @@ def all_rows(block: Block, occasion: Occasion) -> StoredRows:
             names = (*(each.name for each in columns), ROW_VERSION)
             return StoredRows(Scan(LEAF, (*shown, version), names, identity=id_, cut=WHOLE), shown, id_, version)
         case GroupBlock():
-            return computed(block, rows_at(block.rows, Moment.AFTER, occasion), columns, fresh)
+            return computed(block, rows_at(block.rows, Moment.AFTER, occasion), columns, fresh, exact=exact)
         case WindowBlock():
             return windows(block, rows_at(block.rows, Moment.AFTER, occasion), columns, fresh)
         case RowBlock():

@@ -44,10 +44,10 @@ def touched_times(
             return (ALWAYS,)
         if reach.low is None or reach.high is None:
             continue
-        if file.statistics.rows <= limits.exact_times_rows:
-            found += clusters(
-                _times(warehouse, relation, file, column), _chunk_width(relation, column), limits.time_clusters
-            )
+        width = _chunk_width(relation, column)
+        is_narrow = width is not None and reach.high - reach.low <= width
+        if file.statistics.rows <= limits.exact_times_rows and not is_narrow:
+            found += clusters(_times(warehouse, relation, file, column), width, limits.time_clusters)
         else:
             found.append(Interval(reach.low, reach.high + 1))
     return united(found)

@@ -6,6 +6,8 @@ finished from these and from the chunks that nothing has touched.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -30,19 +32,28 @@ _VERSION = [ROW_ID, ROW_VERSION]
 
 def whole_buckets(runtime: Runtime, reads: DeferredReads, view: Relation, labels: Interval) -> Made:
     """The change of some buckets, each computed as a whole."""
-    new = reads.computed(view, (labels,), Face.USER, nulls=False)
     stored = reads.face(view, Face.STORED, (labels,)) if reads.has_stored(view, (labels,)) else None
-    return {view.id: _written(runtime, reads, view, new, stored)}
+
+    def change(exact: bool) -> Made:
+        new = reads.computed(view, (labels,), Face.USER, nulls=False, exact=exact)
+        return {view.id: _written(runtime, reads, view, new, stored)}
+
+    return _fast_or_exact(change)
 
 
 def touched_chunks(runtime: Runtime, reads: DeferredReads, view: Relation, times: Intervals) -> Made:
     """The change of the buckets that some chunks are in, where nothing but these chunks was touched."""
+    return _fast_or_exact(lambda exact: _of_chunks(runtime, reads, view, times, exact=exact))
+
+
+def _fast_or_exact(change: Callable[[bool], Made]) -> Made:
+    """A change computed the fast way, or exactly if it meets a value that only so can be added."""
     try:
-        return _of_chunks(runtime, reads, view, times, exact=False)
+        return change(False)
     except (PySparkException, Py4JJavaError) as error:
         if REFOLD not in str(error):
             raise
-    return _of_chunks(runtime, reads, view, times, exact=True)
+    return change(True)
 
 
 def _of_chunks(runtime: Runtime, reads: DeferredReads, view: Relation, times: Intervals, *, exact: bool) -> Made:

@@ -184,19 +184,24 @@ class DeferredReads:
         with self._runtime.catalog.read() as tx:
             return without(stale_labels(tx, self._known, view, self._epoch), self._since(view).labels)
 
-    def computed(self, view: Relation, labels: Intervals, source_face: Face, *, nulls: bool) -> DataFrame:
-        """What the query of a view gives for some labels, over a face of its source if that is deferred."""
+    def computed(
+        self, view: Relation, labels: Intervals, source_face: Face, *, nulls: bool, exact: bool = True
+    ) -> DataFrame:
+        """What the query of a view gives for some labels, over a face of its source if that is deferred.
+
+        One that is not `exact` is faster, and fails when it is run if it meets a value that it cannot add.
+        """
         deferral, block = view.deferral, group_of(view)
         assert deferral is not None
         times = buckets_of(deferral).times(labels)
         frames = self._inputs(view, times, source_face, nulls=nulls)
         windows = _windows_of(view)
         if windows is None:
-            rows = self._evaluated(view, block, build(block, _occasion(view, block)), frames)
+            rows = self._evaluated(view, block, build(block, _occasion(view, block), exact=exact), frames)
         else:
             types = map(parse_type, view.view.plan["types"])
             columns = tuple(Column(name, type_) for name, type_ in zip(block.names, types, strict=True))
-            program = build(block, Occasion(columns, frozenset(), Fresh(rows_of(block).tree)))
+            program = build(block, Occasion(columns, frozenset(), Fresh(rows_of(block).tree)), exact=exact)
             rows = self._windowed(view, windows, self._evaluated(view, block, program, frames).drop(DIFF))
         type_ = view.column(deferral.label).type
         return rows.drop(DIFF).where(is_within(deferral.label, type_, labels, nulls=nulls))
