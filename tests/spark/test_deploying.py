@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -134,7 +136,7 @@ def test_following_changes_no_setting(deploy: Deploy, monkeypatch: pytest.Monkey
     def interrupted(_: float) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("stepwell.cli.run.time.sleep", interrupted)
+    monkeypatch.setattr("stepwell.cli.run.time", SimpleNamespace(sleep=interrupted, monotonic=time.monotonic))
     followed = deploy.run("CREATE TABLE IF NOT EXISTS more (a INT);", "--follow")
     assert "following; Ctrl-C ends it" in followed.stderr
     with stepwell.connect(deploy.warehouse) as db, db._runtime.catalog.read() as tx:
